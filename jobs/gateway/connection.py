@@ -196,10 +196,11 @@ class ClientConnection(asyncio.Protocol):
         """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
             self._host.context.stats.add_closed(reason, self.peer, message, self.now())
+        if self.closing_at is not None:
+            return  # the transport of TLS can no longer be aborted if it is closed twice
+        self.closing_at = time.monotonic()
         if self._transport is not None:
             self._transport.close()
-        if self.closing_at is None:
-            self.closing_at = time.monotonic()
 
     def refused(self, transport: asyncio.BaseTransport, why: str) -> None:
         """Count a connection whose TLS handshake has failed, so that it was never made."""

@@ -74,6 +74,7 @@ class GatewayServer:
         while not stop.is_set():
             stats.looped_at = time.monotonic()
             if sweep.is_due():
+                self._abort_unclosed()
                 self._close_idle()
                 self._encryption.refresh()
                 if self._encryption.certificate is not None:
@@ -174,14 +175,20 @@ class GatewayServer:
         now = time.monotonic()
         for connection in list(self._connections.values()):
             if connection.closing_at is not None:
-                if now - connection.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
-                    connection.abort()
-            elif not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
+                continue
+            if not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
                 connection.close("authentication_timeout", "the client has not authenticated in time")
             elif connection.is_receiving_request and now - connection.request_at > _REQUEST_SECONDS:
                 connection.end("slow_request", f"a request has not arrived completely in {_REQUEST_SECONDS:.0f} s")
             elif not connection.channel.is_waiting and now - connection.active_at > _MAX_IDLE_SECONDS:
                 connection.close("idle")
+
+    def _abort_unclosed(self) -> None:
+        """Abort closed connections whose clients do not read the sent data, or do not end TLS on their side."""
+        now = time.monotonic()
+        for connection in list(self._connections.values()):
+            if connection.closing_at is not None and now - connection.closing_at > _CLOSE_SECONDS:
+                connection.abort()
 
     async def _drain(self) -> None:
         """Respond to open requests for a limited time, and close each connection when it has none."""
@@ -193,6 +200,7 @@ class GatewayServer:
             for connection in list(self._connections.values()):
                 if connection.channel.is_idle:
                     connection.close()
+            self._abort_unclosed()
             await asyncio.sleep(_DRAIN_TICK_SECONDS)
         for connection in list(self._connections.values()):
             connection.abort()

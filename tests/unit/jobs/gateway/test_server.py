@@ -2,17 +2,20 @@
 
 import asyncio
 import socket
+import ssl
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
-from jobs.gateway.encryption import Encryption
+from jobs.gateway.encryption import Encryption, make_encryption
 from jobs.gateway.listeners import Listener
 from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput
 from quota.settings.gateway import GatewaySettings
+from quota.settings.security.clients import Security
+from tests.support.broker import Authority
 from tests.unit.gateway.play import make_context
 
 
@@ -51,6 +54,28 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monk
         monkeypatch.setattr("jobs.gateway.server.time.monotonic", lambda now=now: now)
         made._close_idle()  # noqa: SLF001
     assert closed == [("slow_request", "a request has not arrived completely in 60 s")]
+
+
+@pytest.mark.anyio
+async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gateway(
+    gateway_protocol, tmp_path, monkeypatch
+):
+    """`asyncio` would wait for it for half a minute."""
+    monkeypatch.setattr("jobs.gateway.server._CLOSE_SECONDS", 0.2)
+    authority = Authority(tmp_path / "authority")
+    own = authority.sign("gateway", "127.0.0.1")
+    settings = GatewaySettings(ssl_certificate_location=str(own.path), ssl_key_location=str(own.key))
+    encryption = make_encryption(settings, Security("PLAINTEXT"))
+    made = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
+    port = free_port()
+    async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
+        plain = socket.create_connection(("127.0.0.1", port), 5)
+        client = ssl.create_default_context(cafile=str(authority.path))
+        with await asyncio.to_thread(client.wrap_socket, plain, server_hostname="127.0.0.1"):
+            while not made.context.stats.connections:  # noqa: ASYNC110 counts have no event
+                await asyncio.sleep(0.01)
+            await asyncio.wait_for(made._drain(), 15)  # noqa: SLF001
+            assert not made.context.stats.connections
 
 
 @pytest.mark.anyio
