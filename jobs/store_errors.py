@@ -56,8 +56,6 @@ _OF_STORE = r"s3a://|\bS3\b|\.s3a\.|\bAWS|software\.amazon\.awssdk|com\.amazonaw
 _OF_KAFKA = re.compile(r"org\.apache\.kafka\.|software\.amazon\.msk|LoginException|SaslException")
 """Words of errors of Kafka's client, including those of its login by AWS credentials."""
 
-_OUR_ERROR = re.compile(r"quota\.errors\.\w+:")
-
 _ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
 """Colours and arrows in the multi-line errors of deltalake."""
 
@@ -99,11 +97,8 @@ def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
 def store_problem_among(root: str, text: str, endpoint: str | None) -> str | None:
     """Return what is wrong with a root in S3 according to one of the causes of an error, and what to do.
 
-    Errors of other servers, such as Kafka's brokers or a token server, do not count, nor errors of this project, whose
-    message already states the cause.
+    Errors of other servers, such as Kafka's brokers or a token server, do not count.
     """
-    if _OUR_ERROR.search(text):
-        return None
     server = re.escape(endpoint.rpartition("://")[2].partition("/")[0]) if endpoint else ""
     of_store = re.compile(rf"{_OF_STORE}|\b{server}(:443|:80)?(?!:?\w)" if server else _OF_STORE)
     is_kafka = False
