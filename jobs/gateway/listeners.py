@@ -27,7 +27,9 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
         raise BadInput(
             f"clients cannot connect to {host}: set gateway.advertised_host to a name that clients can reach"
         )
-    listeners = [Listener(*port) for port in settings.ports] or _listeners_of(settings.first_port, advertised)
+    listeners = [Listener(*port) for port in settings.ports] or [
+        listener_of(settings.first_port, node, broker) for node, broker in sorted(advertised.items())
+    ]
     own = [(host, listener.port) for listener in listeners]
     if settings.advertised_by == "brokers":
         addresses = Addresses({each: each for each in own})
@@ -43,15 +45,15 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
     return listeners, addresses
 
 
-def _listeners_of(first_port: int, advertised: Mapping[int, Address]) -> list[Listener]:
-    """Return a listener for each broker, on a port that follows from its node id, whichever other brokers there are."""
-    ports = {node: first_port + node - 1 for node in sorted(advertised)}
-    if outside := [node for node, port in ports.items() if not 1 <= port <= MAX_PORT]:
+def listener_of(first_port: int, node: int, broker: Address) -> Listener:
+    """Return the listener for a broker, on a port that follows from its node id, whichever other brokers there are."""
+    port = first_port + node - 1
+    if not 1 <= port <= MAX_PORT:
         raise BadInput(
-            f"gateway.first_port={first_port}: the broker with node id {outside[0]} would have port "
-            f"{ports[outside[0]]}; give its port in gateway.listeners"
+            f"gateway.first_port={first_port}: the broker with node id {node} would have port {port}; give its port in "
+            "gateway.listeners"
         )
-    return [Listener(port, advertised[node]) for node, port in ports.items()]
+    return Listener(port, broker)
 
 
 def _join(addresses: Sequence[Address]) -> str:

@@ -6,7 +6,9 @@ librdkafka cannot do this: it connects to each address in the response, and the 
 import asyncio
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from jobs.gateway.encryption import Encryption, certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
@@ -16,6 +18,9 @@ from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.described import METADATA_VERSION
 from quota.wire.protocol import Address, Protocol
+
+if TYPE_CHECKING:
+    from jobs.gateway.server import GatewayServer
 
 _log = logging.getLogger(__name__)
 
@@ -98,19 +103,50 @@ async def _read_if_identified(
 
 
 async def follow_brokers(
-    brokers: Sequence[Address], encryption: Encryption, protocol: Protocol, stats: GatewayStats
+    brokers: Mapping[int, Address], encryption: Encryption, protocol: Protocol, stats: GatewayStats
 ) -> None:
-    """Regularly record in `stats` whether a broker responds, until cancelled.
+    """Regularly record in `stats` whether one of the brokers, by their ports, responds, until cancelled.
 
     One broker that responds is enough: clients notice themselves which brokers are unavailable.
     """
     while True:
         try:
             context = await encryption.context_for(encryption.own)
-            stats.broker_failure = await broker_failure(brokers, context, protocol)
+            stats.broker_failure = await broker_failure(list(brokers.values()), context, protocol)
         except Exception as error:  # noqa: BLE001 nobody else would see that it ended
             stats.broker_failure = f"{type(error).__name__}: {error}"
         await asyncio.sleep(_CHECK_SECONDS)
+
+
+async def follow_joins(server: "GatewayServer", ask: Callable[[Address], Awaitable[dict[int, Address]]]) -> None:
+    """Regularly add brokers that have joined, or have another address now, to the server, until cancelled.
+
+    `ask` returns the addresses that a broker advertises. A new broker has to answer it too: its listener is checked as
+    those of the others at the start. What fails is tried again, and logged once.
+    """
+    logged = set[str]()
+    while True:
+        await asyncio.sleep(_CHECK_SECONDS)
+        try:
+            for node, broker in (await _first_answer(list(server.brokers.values()), ask)).items():
+                if not server.serves(node, broker):
+                    await ask(broker)
+                    await server.join(node, broker)
+        except Exception as error:  # noqa: BLE001 nobody else would see that it ended
+            message = str(error) if isinstance(error, MutationQuotaError) else f"{type(error).__name__}: {error}"
+            if message not in logged:
+                _log.error("a broker that has joined cannot be reached through this gateway: %s", message)
+            logged = {message}
+
+
+async def _first_answer(
+    brokers: Sequence[Address], ask: Callable[[Address], Awaitable[dict[int, Address]]]
+) -> dict[int, Address]:
+    """Return what the first broker that answers advertises; nothing if none does, which is noticed elsewhere."""
+    for broker in brokers:
+        with suppress(ClusterError):
+            return await ask(broker)
+    return {}
 
 
 async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:

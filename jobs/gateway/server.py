@@ -12,7 +12,7 @@ from typing import Any
 
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
-from jobs.gateway.listeners import Listener
+from jobs.gateway.listeners import Listener, listener_of
 from jobs.gateway.owners import TokenOwners
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
@@ -20,6 +20,7 @@ from quota.kafka.decisions import Decisions
 from quota.kafka.quotas.rates import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
@@ -59,15 +60,17 @@ class GatewayServer:
         self._settings = settings
         self._encryption = encryption
         self._owners = owners
+        self.brokers: dict[int, Address] = {}
+        """The brokers behind the listeners, by port."""
+        self._servers: dict[int, asyncio.Server] = {}
         self._connections: dict[Hashable, ClientConnection] = {}
         self._held_bytes = 0
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
         """Serve until `stop` is set; then finish the running mutations."""
-        servers = [await self._listen(listener) for listener in listeners]
         for listener in listeners:
-            _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
+            await self._open(listener)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
         stats, sweep = self.context.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
@@ -81,9 +84,27 @@ class GatewayServer:
                     stats.certificate_ends_at = self._encryption.certificate.value.ends_at
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
-        for server in servers:
+        for server in self._servers.values():
             server.close()
         await self._drain()
+
+    async def join(self, node: int, broker: Address) -> None:
+        """Listen for a broker that has joined or moved, and give clients the gateway's address for it from then on."""
+        listener = listener_of(self._settings.first_port, node, broker)
+        if listener.port in self._servers:
+            self._servers.pop(listener.port).close()
+        await self._open(listener)
+        self.context.addresses.add(broker, (self._settings.advertised_host or self._settings.address, listener.port))
+
+    def serves(self, node: int, broker: Address) -> bool:
+        """Return whether the port of a node leads to a broker."""
+        return self.brokers.get(listener_of(self._settings.first_port, node, broker).port) == broker
+
+    async def _open(self, listener: Listener) -> None:
+        """Serve clients on a listener."""
+        self._servers[listener.port] = await self._listen(listener)
+        self.brokers[listener.port] = listener.broker
+        _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
 
     # For its connections
 

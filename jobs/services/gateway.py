@@ -4,12 +4,13 @@ import asyncio
 import logging
 import resource
 import threading
+from functools import partial
 
 from jobs.background import background, log_progress
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
 from jobs.gateway.owners import TokenOwners
-from jobs.gateway.probe import advertised_addresses, follow_brokers
+from jobs.gateway.probe import advertised_addresses, follow_brokers, follow_joins
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
@@ -45,10 +46,14 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     encryption = make_encryption(own, target.security)
     protocol = kafka_protocol(settings.broker.jars)
     brokers = [broker for _, broker in own.ports] or target.addresses
-    advertised = await advertised_addresses(
-        brokers, target.security, encryption, protocol, settings.kafka.timeout_seconds
+    addresses_from = partial(
+        advertised_addresses,
+        security=target.security,
+        encryption=encryption,
+        protocol=protocol,
+        seconds=settings.kafka.timeout_seconds,
     )
-    listeners, addresses = plan_listeners(own, advertised)
+    listeners, addresses = plan_listeners(own, await addresses_from(brokers))
     topics = settings.topics
     prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     context = GatewayContext(
@@ -86,12 +91,15 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
                 gateway_health(context.stats),
             ),
         ):
-            contact = asyncio.create_task(
-                follow_brokers([listener.broker for listener in listeners], encryption, protocol, context.stats)
-            )
             owners = TokenOwners(target.security, encryption, protocol)
-            await GatewayServer(context, decisions, rates, own, encryption, owners).serve(listeners, stop)
-        contact.cancel()
+            server = GatewayServer(context, decisions, rates, own, encryption, owners)
+            followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
+            if not own.listeners:
+                followers.append(follow_joins(server, lambda broker: addresses_from([broker])))
+            tasks = [asyncio.create_task(follower) for follower in followers]
+            await server.serve(listeners, stop)
+        for task in tasks:
+            task.cancel()
     finally:
         decisions.close()
         rates.close()

@@ -24,6 +24,12 @@ class Addresses:
         self.rewritten = any(advertised != own for advertised, own in by_advertised.items())
         """Whether responses are rewritten."""
 
+    def add(self, advertised: Address, own: Address) -> None:
+        """Add a broker that has joined, and the gateway's address for it, in place of the broker that had it before."""
+        left = {broker: address for broker, address in self._by_advertised.items() if address != own}
+        self._by_advertised = {**left, advertised: own}
+        self.rewritten = self.rewritten or advertised != own
+
     @property
     def advertised(self) -> list[Address]:
         """The addresses that brokers may advertise."""

@@ -124,8 +124,8 @@ class GatewayStats:
         for host, port in set(addresses) - self._logged:
             self._logged.add((host, port))
             _log.error(
-                "a broker advertises %s:%d, which bypasses this gateway; the address is removed from responses; make "
-                "gateway.listeners and the broker's advertised.listeners agree",
+                "a broker advertises %s:%d, which bypasses this gateway; the address is removed from responses; unless "
+                "the broker has just joined, make gateway.listeners and the broker's advertised.listeners agree",
                 host,
                 port,
             )

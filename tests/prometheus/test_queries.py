@@ -238,7 +238,8 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
         ("GatewayUndecided", {UNDECIDED: "0x60"}, False),
         ("GatewayUndecided", {UNDECIDED: "0x30 1x30"}, True),
         ("GatewayBypassed", {FOREIGN: "0x60"}, False),
-        ("GatewayBypassed", {FOREIGN: "0x30 3x30"}, True),
+        ("GatewayBypassed", {FOREIGN: "0x5 3x55"}, False),  # a broker joined
+        ("GatewayBypassed", {FOREIGN: "0x5 1+1x55"}, True),
         # the earliest end of several gateways, as of ten minutes after the epoch: a week has 604,800 s
         ("GatewayCertificateEnds", {f'{ENDS}{{instance="{each}"}}': f"60540{each}x60" for each in range(2)}, False),
         ("GatewayCertificateEnds", {f'{ENDS}{{instance="{each}"}}': f"60539{each}x60" for each in (0, 9)}, True),

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from jobs.sandbox.broker import HOST
-from tests.support.clients import QUIET
+from tests.support.clients import QUIET, admin_of
 from tests.support.cluster import running_cluster
 from tests.support.deployment import prepared_deployment
 from tests.support.gateway import protocol, running_gateway, wire_client
@@ -68,6 +68,20 @@ def test_addresses_are_rewritten_and_clients_reach_each_broker_through_the_gatew
         addresses = {(HOST, gateway.port + index) for index in range(len(nodes))}
         assert use_all_brokers(gateway.address) == addresses
         assert leaders_named_by_others(gateway.port, len(nodes)) <= addresses
+
+
+def test_a_broker_that_joins_is_reached_through_the_gateway(nodes, settings, tmp_path):
+    """It gets its own port while the gateway runs."""
+    *_, last = nodes
+    direct = admin_of(settings)
+    last.broker.stop()
+    until(lambda: len(direct.list_topics(timeout=5).brokers) == len(nodes) - 1)
+    often = {"jobs.gateway.probe._CHECK_SECONDS": 0.2}
+    with running_gateway(settings, tmp_path / "gateway.log", constants=often) as gateway:
+        clients = AdminClient({**QUIET, "bootstrap.servers": gateway.address})
+        last.broker.start()
+        until(lambda: len(clients.list_topics(timeout=5).brokers) == len(nodes))
+        assert use_all_brokers(gateway.address) == {(HOST, gateway.port + index) for index in range(len(nodes))}
 
 
 def leaders_named_by_others(first, ports):

@@ -14,7 +14,7 @@ def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_ti
     (logged,) = (each.getMessage() for each in caplog.records)
     assert logged == (
         "a broker advertises elsewhere:9092, which bypasses this gateway; the address is removed from responses; "
-        "make gateway.listeners and the broker's advertised.listeners agree"
+        "unless the broker has just joined, make gateway.listeners and the broker's advertised.listeners agree"
     )
 
 

@@ -3,18 +3,23 @@
 import asyncio
 import socket
 import ssl
+from collections import Counter
 
 import pytest
 
 from jobs.gateway import probe
 from jobs.gateway.encryption import Encryption
-from jobs.gateway.probe import advertised_addresses, broker_failure, follow_brokers
+from jobs.gateway.probe import advertised_addresses, broker_failure, follow_brokers, follow_joins
+from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
 from quota.admission.principals import PrincipalRules
-from quota.errors import BadInput
+from quota.errors import BadInput, ClusterError
+from quota.gateway.addresses import Addresses
 from quota.gateway.stats import GatewayStats
+from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.scripted_broker import ScriptedBroker
+from tests.unit.gateway.play import make_context
 
 
 @pytest.fixture
@@ -55,11 +60,11 @@ async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypat
     monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.01)
     stats = GatewayStats()
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
-        brokers = [("127.0.0.1", broker.port)]
+        brokers = {1: ("127.0.0.1", broker.port)}
         following = asyncio.create_task(follow_brokers(brokers, Encryption(), gateway_protocol, stats))
     await noted(lambda: stats.broker_failure)
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
-        brokers[0] = ("127.0.0.1", broker.port)
+        brokers[1] = ("127.0.0.1", broker.port)
         await noted(lambda: not stats.broker_failure)
     following.cancel()
 
@@ -76,11 +81,58 @@ async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol,
 
     monkeypatch.setattr(probe, "broker_failure", check)
     stats = GatewayStats()
-    following = asyncio.create_task(follow_brokers([], Encryption(), gateway_protocol, stats))
+    following = asyncio.create_task(follow_brokers({}, Encryption(), gateway_protocol, stats))
     await noted(lambda: stats.broker_failure == "KeyError: 'a response'")
     fails = False
     await noted(lambda: not stats.broker_failure)
     following.cancel()
+
+
+@pytest.mark.anyio
+async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_protocol, monkeypatch, caplog):
+    """What fails is tried again, and logged once; a known broker that does not answer does not matter."""
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.001)
+    port = free_port()
+    settings = GatewaySettings(first_port=port)
+    first, second, moved = ("kafka-1", 9092), ("kafka-2", 9092), ("kafka-2b", 9092)
+    context = make_context(gateway_protocol, addresses=Addresses({first: ("127.0.0.1", port)}))
+    server = GatewayServer(context, None, None, settings, Encryption(), None)
+    server.brokers[port] = first
+    advertised, asked = {1: first}, Counter()
+    silent = {second}
+
+    async def ask(broker):
+        asked[broker] += 1
+        if broker in silent:
+            raise ClusterError(f"{broker[0]} does not answer")
+        return dict(advertised)
+
+    def own_address(broker):
+        ((replaced,), _) = context.addresses.replaced([{"host": broker[0], "port": broker[1]}])
+        return replaced["host"], replaced["port"]
+
+    following = asyncio.create_task(follow_joins(server, ask))
+    advertised[2] = second
+    await noted(lambda: asked[second] > 2)
+    assert context.addresses.foreign([second])
+    silent.clear()
+    await noted(lambda: not context.addresses.foreign([second]))
+    assert own_address(second) == ("127.0.0.1", port + 1)
+    advertised[2] = moved
+    await noted(lambda: server.serves(2, moved))
+    assert own_address(moved) == ("127.0.0.1", port + 1)
+    assert context.addresses.foreign([second])
+
+    silent.add(first)
+    advertised[1], advertised[2] = moved, second  # they swap their addresses, as new pods may
+    await noted(lambda: server.serves(1, moved) and server.serves(2, second))
+    assert (own_address(moved), own_address(second)) == (("127.0.0.1", port), ("127.0.0.1", port + 1))
+    following.cancel()
+    for listening in server._servers.values():  # noqa: SLF001
+        listening.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        "a broker that has joined cannot be reached through this gateway: kafka-2 does not answer"
+    ]
 
 
 async def noted(condition):
