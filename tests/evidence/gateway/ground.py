@@ -32,8 +32,9 @@ ADMIN = "admin"
 
 # The broker advertises a gateway's address to clients of the listener AHEAD; nothing is rewritten for them.
 _PROPERTIES = """\
+controller.quorum.voters=1@{{host}}:{controller}
 listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead},SASL://{{host}}:{sasl},TLS://{{host}}:{tls},\
-CONTROLLER://{{host}}:{{controller_port}}
+CONTROLLER://{{host}}:{controller}
 advertised.listeners=\
 PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead_gateway},SASL://{{host}}:{sasl},TLS://{{host}}:{tls}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,AHEAD:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
@@ -49,6 +50,21 @@ controller.quota.window.num={window_num}
 auto.create.topics.enable=true
 fetch.max.bytes=104857600
 group.initial.rebalance.delay.ms=0
+"""
+
+# A second broker of that cluster.
+_SECOND_PROPERTIES = """\
+process.roles=broker
+node.id=2
+controller.quorum.voters=1@{{host}}:{controller}
+listeners=PLAINTEXT://{{host}}:{{port}},TLS://{{host}}:{tls}
+advertised.listeners=PLAINTEXT://{{host}}:{{port}},TLS://{{host}}:{tls}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.type=PEM
+ssl.keystore.location={keystore}
+inter.broker.listener.name=PLAINTEXT
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
 """
 
 _FETCH_VERSION = 12
@@ -72,6 +88,8 @@ class Ground:
     """Settings whose cluster is the broker."""
     jars: Path
     broker: Broker
+    second: Broker
+    """One that joins the cluster when it is started; its clients need no authentication, with or without TLS."""
     port: int
     """Port of the broker's own listener."""
     sasl: int
@@ -145,12 +163,14 @@ def ground(
     Raises:
         MutationQuotaError: It does not start.
     """
-    sasl, tls, ahead, ahead_gateway = (free_port() for _ in range(4))
+    controller, sasl, tls, second_tls, ahead, ahead_gateway = (free_port() for _ in range(6))
     authority = Authority(folder / "certificates")
+    keystore = write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST))
     properties = _PROPERTIES.format(
+        controller=controller,
         sasl=sasl,
         tls=tls,
-        keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
+        keystore=keystore,
         ahead=ahead,
         ahead_gateway=ahead_gateway,
         users=" ".join(f'user_{user}="{password_of(user)}"' for user in (ADMIN, *users)),
@@ -159,10 +179,27 @@ def ground(
     )
     jars = jars_folder(settings.broker.jars)
     of_broker = jars_folder(OTHER_JARS) if OTHER_JARS else jars
+    second_properties = _SECOND_PROPERTIES.format(controller=controller, tls=second_tls, keystore=keystore)
+    second = Broker(folder / "second-broker", of_broker, extra_properties=second_properties)
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
-        admin = admin_of(named)
-        yield Ground(folder, named, jars, broker, broker.port, sasl, tls, authority, ahead, ahead_gateway, admin)
+        try:
+            yield Ground(
+                folder,
+                named,
+                jars,
+                broker,
+                second,
+                broker.port,
+                sasl,
+                tls,
+                authority,
+                ahead,
+                ahead_gateway,
+                admin_of(named),
+            )
+        finally:
+            second.stop()
 
 
 def on_ground(

@@ -1,4 +1,4 @@
-"""Runs clients over TLS for two hours, while certificate, broker and job change: part of `make nightly`."""
+"""Runs clients over TLS for two hours, while certificate, brokers and job change: part of `make nightly`."""
 
 import time
 from argparse import Namespace
@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.sandbox.broker import HOST
 from jobs.services.session import deployment_session
@@ -25,6 +25,8 @@ from tests.evidence.gateway.soak.traffic import PREFIX, Traffic
 from tests.support.waiting import until
 
 _TOPIC = "records-of-the-soak"
+_PARTITIONS = 6
+"""The partitions of that topic; it gets as many more when a broker joins, which leads half of them."""
 _RATE = 8.0
 _FIRST_SECONDS = 120
 _RECOVERED_SECONDS = 120
@@ -58,7 +60,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     """Run clients through a gateway, with one event after the other, and return what happened and what is wrong."""
     settings = job.settings
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
-    where.admin.create_topics([NewTopic(_TOPIC, 6)])[_TOPIC].result(_FIRST_SECONDS)
+    where.admin.create_topics([NewTopic(_TOPIC, _PARTITIONS)])[_TOPIC].result(_FIRST_SECONDS)
     events: Counter[str] = Counter()
     memory: list[int] = []
     expected_losses = 0
@@ -70,7 +72,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
         until(lambda: _steps(traffic), _FIRST_SECONDS)
         changes = _changes(where, query)
         ends_at = time.monotonic() + size.seconds
-        for name in cycle(changes):
+        for name in chain(changes, cycle([*changes][1:])):  # a broker is added once
             if time.monotonic() >= ends_at and events.total() >= len(changes):
                 break
             lost, steps = traffic.lost, _steps(traffic)
@@ -139,7 +141,14 @@ def _changes(where: Ground, query: _Query) -> dict[str, Callable[[], None]]:
         where.broker.stop()
         where.broker.start()
 
+    def add_broker() -> None:
+        where.second.start()
+        more = NewPartitions(_TOPIC, 2 * _PARTITIONS)
+        until(lambda: len(where.admin.list_topics(timeout=_FIRST_SECONDS).brokers) > 1, _FIRST_SECONDS)
+        where.admin.create_partitions([more])[_TOPIC].result(_FIRST_SECONDS)
+
     return {
+        "add_broker": add_broker,
         "renew_certificate": lambda: where.authority.sign("soaked", HOST),
         "restart_broker": restart_broker,
         "restart_job": query.restart,

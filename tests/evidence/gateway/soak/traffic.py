@@ -41,6 +41,7 @@ class Traffic:
             "bootstrap.servers": f"{HOST}:{port}",
             "security.protocol": "SSL",
             "ssl.ca.location": authority,
+            "topic.metadata.refresh.interval.ms": 5000,  # partitions are added
         }
         self._over = threading.Event()
         self._all_produced = threading.Event()
