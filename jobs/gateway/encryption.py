@@ -6,6 +6,7 @@ from asyncio import constants
 from asyncio.sslproto import AppProtocolState, SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -220,17 +221,22 @@ def _request_certificates(context: ssl.SSLContext, settings: GatewaySettings) ->
     context.num_tickets = 0  # a session of TLS 1.3 that is resumed would outlive the client's certificate, and the CA
 
 
+_is_asking = ContextVar("is_asking", default=False)
+"""Whether the present task asks for `certificate_requests`; `asyncio` calls its connections in the same context."""
+
+
 @contextmanager
 def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
     """Yield a list to which an entry is added when a broker requests a client's certificate.
 
-    `ssl` has no public interface for this.
+    Only connections that are made inside the block count. `ssl` has no public interface for this.
     """
     requests: list[str] = []
+    asking = _is_asking.set(True)
 
     def note(_connection: object, _direction: str, _version: object, _content: object, kind: object, _: bytes) -> None:
         name = getattr(kind, "name", "")
-        if name == "CERTIFICATE_REQUEST":
+        if name == "CERTIFICATE_REQUEST" and _is_asking.get():
             requests.append(name)
 
     context._msg_callback = note  # type: ignore[attr-defined]  # noqa: SLF001
@@ -238,6 +244,7 @@ def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
         yield requests
     finally:
         context._msg_callback = None  # type: ignore[attr-defined]  # noqa: SLF001
+        _is_asking.reset(asking)
 
 
 def _reason(error: OSError) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_Ask = Callable[[Address], Awaitable[dict[int, Address]]]
+
 CLIENT_ID = "mutation-quota-gateway"
 """The client-id of the gateway's own connections."""
 _CHECK_SECONDS = 10.0
@@ -118,33 +120,42 @@ async def follow_brokers(
         await asyncio.sleep(_CHECK_SECONDS)
 
 
-async def follow_joins(server: "GatewayServer", ask: Callable[[Address], Awaitable[dict[int, Address]]]) -> None:
+async def follow_joins(server: "GatewayServer", bootstrap: Sequence[Address], ask: _Ask) -> None:
     """Regularly add brokers that have joined, or have another address now, to the server, until cancelled.
 
-    `ask` returns the addresses that a broker advertises. A new broker has to answer it too: its listener is checked as
-    those of the others at the start. What fails is tried again, and logged once.
+    `ask` returns the addresses that a broker advertises, by node id, and checks its listener. The brokers of the last
+    answer are asked, then those of `bootstrap`. A new broker has to answer too, with its own address. What fails is
+    tried again, and logged once.
     """
+    known: Sequence[Address] = []
     logged = set[str]()
     while True:
         await asyncio.sleep(_CHECK_SECONDS)
-        try:
-            for node, broker in (await _first_answer(list(server.brokers.values()), ask)).items():
+        failures = set[str]()
+        advertised = await _first_answer([*known, *bootstrap], ask)
+        for node, broker in advertised.items():
+            try:
                 if not server.serves(node, broker):
-                    await ask(broker)
+                    await _check_address(node, broker, ask)
                     await server.join(node, broker)
-        except Exception as error:  # noqa: BLE001 nobody else would see that it ended
-            message = str(error) if isinstance(error, MutationQuotaError) else f"{type(error).__name__}: {error}"
-            if message not in logged:
-                _log.error("a broker that has joined cannot be reached through this gateway: %s", message)
-            logged = {message}
+            except Exception as error:  # noqa: BLE001 nobody else would see that it ended
+                reason = error if isinstance(error, MutationQuotaError) else repr(error)
+                failures.add(f"the broker with node id {node} has no port of this gateway: {reason}")
+        for failure in failures - logged:
+            _log.error("%s", failure)
+        known, logged = list(advertised.values()) or known, failures
 
 
-async def _first_answer(
-    brokers: Sequence[Address], ask: Callable[[Address], Awaitable[dict[int, Address]]]
-) -> dict[int, Address]:
+async def _check_address(node: int, broker: Address, ask: _Ask) -> None:
+    """Check that the broker at an address advertises it as its own."""
+    if (await ask(broker)).get(node) != broker:
+        raise ClusterError(f"{broker[0]}:{broker[1]} does not advertise this address itself")
+
+
+async def _first_answer(brokers: Sequence[Address], ask: _Ask) -> dict[int, Address]:
     """Return what the first broker that answers advertises; nothing if none does, which is noticed elsewhere."""
     for broker in brokers:
-        with suppress(ClusterError):
+        with suppress(Exception):
             return await ask(broker)
     return {}
 

@@ -91,14 +91,21 @@ class GatewayServer:
     async def join(self, node: int, broker: Address) -> None:
         """Listen for a broker that has joined or moved, and give clients the gateway's address for it from then on."""
         listener = listener_of(self._settings.first_port, node, broker)
+        if not self.context.stats.is_serving:
+            return
         if listener.port in self._servers:
             self._servers.pop(listener.port).close()
         await self._open(listener)
-        self.context.addresses.add(broker, (self._settings.advertised_host or self._settings.address, listener.port))
+        self.context.addresses.add(broker, self._own_address(listener.port))
 
     def serves(self, node: int, broker: Address) -> bool:
-        """Return whether the port of a node leads to a broker."""
-        return self.brokers.get(listener_of(self._settings.first_port, node, broker).port) == broker
+        """Return whether the port of a node leads to a broker, and clients get this port for the broker."""
+        port = listener_of(self._settings.first_port, node, broker).port
+        leads_there = port in self._servers and self.brokers[port] == broker
+        return leads_there and self.context.addresses.own(broker) == self._own_address(port)
+
+    def _own_address(self, port: int) -> Address:
+        return self._settings.advertised_host or self._settings.address, port
 
     async def _open(self, listener: Listener) -> None:
         """Serve clients on a listener."""

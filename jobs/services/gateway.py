@@ -95,7 +95,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             server = GatewayServer(context, decisions, rates, own, encryption, owners)
             followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
             if not own.listeners:
-                followers.append(follow_joins(server, lambda broker: addresses_from([broker])))
+                followers.append(follow_joins(server, brokers, lambda broker: addresses_from([broker])))
             tasks = [asyncio.create_task(follower) for follower in followers]
             await server.serve(listeners, stop)
         for task in tasks:

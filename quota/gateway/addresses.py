@@ -30,6 +30,10 @@ class Addresses:
         self._by_advertised = {**left, advertised: own}
         self.rewritten = self.rewritten or advertised != own
 
+    def own(self, advertised: Address) -> Address | None:
+        """Return the gateway's address for a broker; None if it has none."""
+        return self._by_advertised.get(advertised)
+
     @property
     def advertised(self) -> list[Address]:
         """The addresses that brokers may advertise."""

@@ -1,6 +1,7 @@
 """The gateway in front of a cluster of three brokers: each by its own port, and no way past it."""
 
 import uuid
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -74,12 +75,15 @@ def test_a_broker_that_joins_is_reached_through_the_gateway(nodes, settings, tmp
     """It gets its own port while the gateway runs."""
     *_, last = nodes
     direct = admin_of(settings)
-    last.broker.stop()
-    until(lambda: len(direct.list_topics(timeout=5).brokers) == len(nodes) - 1)
     often = {"jobs.gateway.probe._CHECK_SECONDS": 0.2}
-    with running_gateway(settings, tmp_path / "gateway.log", constants=often) as gateway:
+    last.broker.stop()
+    with ExitStack() as stack:
+        try:
+            until(lambda: len(direct.list_topics(timeout=5).brokers) == len(nodes) - 1)
+            gateway = stack.enter_context(running_gateway(settings, tmp_path / "gateway.log", constants=often))
+        finally:
+            last.broker.start()
         clients = AdminClient({**QUIET, "bootstrap.servers": gateway.address})
-        last.broker.start()
         until(lambda: len(clients.list_topics(timeout=5).brokers) == len(nodes))
         assert use_all_brokers(gateway.address) == {(HOST, gateway.port + index) for index in range(len(nodes))}
 

@@ -60,6 +60,23 @@ def test_a_request_for_a_certificate_is_seen(certificates, version, auth, reques
     assert len(requests) == seen
 
 
+@pytest.mark.anyio
+async def test_only_ones_own_connections_are_asked_for_certificates(certificates):
+    """Others are made with the same context meanwhile."""
+    authority, own = certificates
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(own.path, own.key)
+    server.load_verify_locations(authority.path)
+    server.verify_mode = ssl.CERT_OPTIONAL
+    client = ssl.create_default_context(cafile=str(authority.path))
+    other = asyncio.create_task(handshake(server, client))
+    with certificate_requests(client) as requests:
+        await other
+        assert not requests
+        await handshake(server, client)
+        assert requests
+
+
 async def serial_seen(server, authority):
     """Return the serial number of the certificate that a client sees."""
     client = ssl.create_default_context(cafile=str(authority.path))

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.gateway import probe
 from jobs.gateway.encryption import Encryption
+from jobs.gateway.listeners import Listener
 from jobs.gateway.probe import advertised_addresses, broker_failure, follow_brokers, follow_joins
 from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
@@ -97,9 +98,11 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_pr
     first, second, moved = ("kafka-1", 9092), ("kafka-2", 9092), ("kafka-2b", 9092)
     context = make_context(gateway_protocol, addresses=Addresses({first: ("127.0.0.1", port)}))
     server = GatewayServer(context, None, None, settings, Encryption(), None)
-    server.brokers[port] = first
+    await server._open(Listener(port, first))  # noqa: SLF001
+    context.stats.is_serving = True
     advertised, asked = {1: first}, Counter()
     silent = {second}
+    third = "kafka-3", 9092  # no port is left for it
 
     async def ask(broker):
         asked[broker] += 1
@@ -111,8 +114,8 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_pr
         ((replaced,), _) = context.addresses.replaced([{"host": broker[0], "port": broker[1]}])
         return replaced["host"], replaced["port"]
 
-    following = asyncio.create_task(follow_joins(server, ask))
-    advertised[2] = second
+    following = asyncio.create_task(follow_joins(server, [first], ask))
+    advertised |= {70_000: third, 2: second}
     await noted(lambda: asked[second] > 2)
     assert context.addresses.foreign([second])
     silent.clear()
@@ -130,8 +133,12 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_pr
     following.cancel()
     for listening in server._servers.values():  # noqa: SLF001
         listening.close()
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
-        "a broker that has joined cannot be reached through this gateway: kafka-2 does not answer"
+    assert sorted(record.getMessage() for record in caplog.records if record.levelname == "ERROR") == [
+        "the broker with node id 2 has no port of this gateway: kafka-2 does not answer",
+        (
+            f"the broker with node id 70000 has no port of this gateway: gateway.first_port={port}: the broker with "
+            f"node id 70000 would have port {port + 69_999}; give its port in gateway.listeners"
+        ),
     ]
 
 
