@@ -22,7 +22,7 @@ class Listener:
 
 def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
     """Return the listeners, and the rule for the addresses in responses."""
-    host = settings.advertised_host or settings.address
+    host, _ = own_address(settings, settings.first_port)
     if host in _ANY_ADDRESS:
         raise BadInput(
             f"clients cannot connect to {host}: set gateway.advertised_host to a name that clients can reach"
@@ -30,7 +30,7 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
     listeners = [Listener(*port) for port in settings.ports] or [
         listener_of(settings.first_port, node, broker) for node, broker in sorted(advertised.items())
     ]
-    own = [(host, listener.port) for listener in listeners]
+    own = [own_address(settings, listener.port) for listener in listeners]
     if settings.advertised_by == "brokers":
         addresses = Addresses({each: each for each in own})
         advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
@@ -43,6 +43,11 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
             f"{_join(addresses.advertised)}; {advice}"
         )
     return listeners, addresses
+
+
+def own_address(settings: GatewaySettings, port: int) -> Address:
+    """Return the address by which clients reach a port of the gateway."""
+    return settings.advertised_host or settings.address, port
 
 
 def listener_of(first_port: int, node: int, broker: Address) -> Listener:

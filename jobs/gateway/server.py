@@ -12,7 +12,7 @@ from typing import Any
 
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
-from jobs.gateway.listeners import Listener, listener_of
+from jobs.gateway.listeners import Listener, listener_of, own_address
 from jobs.gateway.owners import TokenOwners
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
@@ -95,17 +95,15 @@ class GatewayServer:
             return
         if listener.port in self._servers:
             self._servers.pop(listener.port).close()
+            del self.brokers[listener.port]
         await self._open(listener)
-        self.context.addresses.add(broker, self._own_address(listener.port))
+        self.context.addresses.add(broker, own_address(self._settings, listener.port))
 
     def serves(self, node: int, broker: Address) -> bool:
         """Return whether the port of a node leads to a broker, and clients get this port for the broker."""
         port = listener_of(self._settings.first_port, node, broker).port
-        leads_there = port in self._servers and self.brokers[port] == broker
-        return leads_there and self.context.addresses.own(broker) == self._own_address(port)
-
-    def _own_address(self, port: int) -> Address:
-        return self._settings.advertised_host or self._settings.address, port
+        own = own_address(self._settings, port)
+        return self.brokers.get(port) == broker and self.context.addresses.own(broker) == own
 
     async def _open(self, listener: Listener) -> None:
         """Serve clients on a listener."""

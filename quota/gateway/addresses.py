@@ -66,7 +66,7 @@ class Addresses:
             return brokers, foreign
         kept = []
         for broker in brokers:
-            own = self._by_advertised.get((broker["host"], broker["port"]))
+            own = self.own((broker["host"], broker["port"]))
             if own is not None:
                 kept.append({**broker, "host": own[0], "port": own[1]})
         return kept, foreign
@@ -79,7 +79,7 @@ class Addresses:
             if each["errorCode"] or (not self.rewritten and advertised in self._by_advertised):
                 continue
             changed = True
-            own = self._by_advertised.get(advertised)
+            own = self.own(advertised)
             if own is not None:
                 each |= {"host": own[0], "port": own[1]}
             else:

@@ -205,6 +205,7 @@ def pods(starts):
 LAST = "last_batch_timestamp_seconds"
 UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
 _EVALUATED = {"GatewayBypassed": "25m"}
+"""When an alert is evaluated, if not after ten minutes."""
 FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
 BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
 COMPARED = "mutation_quota_push_last_comparison_timestamp_seconds"

@@ -52,19 +52,12 @@ fetch.max.bytes=104857600
 group.initial.rebalance.delay.ms=0
 """
 
-# A second broker of that cluster.
+# Where a second broker of that cluster differs.
 _SECOND_PROPERTIES = """\
 process.roles=broker
 node.id=2
-controller.quorum.voters=1@{{host}}:{controller}
 listeners=PLAINTEXT://{{host}}:{{port}},TLS://{{host}}:{tls}
 advertised.listeners=PLAINTEXT://{{host}}:{{port}},TLS://{{host}}:{tls}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
-ssl.keystore.type=PEM
-ssl.keystore.location={keystore}
-inter.broker.listener.name=PLAINTEXT
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:ANONYMOUS
 """
 
 _FETCH_VERSION = 12
@@ -165,12 +158,11 @@ def ground(
     """
     controller, sasl, tls, second_tls, ahead, ahead_gateway = (free_port() for _ in range(6))
     authority = Authority(folder / "certificates")
-    keystore = write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST))
     properties = _PROPERTIES.format(
         controller=controller,
         sasl=sasl,
         tls=tls,
-        keystore=keystore,
+        keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         ahead=ahead,
         ahead_gateway=ahead_gateway,
         users=" ".join(f'user_{user}="{password_of(user)}"' for user in (ADMIN, *users)),
@@ -179,7 +171,7 @@ def ground(
     )
     jars = jars_folder(settings.broker.jars)
     of_broker = jars_folder(OTHER_JARS) if OTHER_JARS else jars
-    second_properties = _SECOND_PROPERTIES.format(controller=controller, tls=second_tls, keystore=keystore)
+    second_properties = properties + _SECOND_PROPERTIES.format(tls=second_tls)
     second = Broker(folder / "second-broker", of_broker, extra_properties=second_properties)
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)

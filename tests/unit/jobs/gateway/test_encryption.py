@@ -40,18 +40,24 @@ async def handshake(server, client):
             pass
 
 
+def contexts(certificates, auth):
+    """Return the contexts of a broker that requests certificates as told, and of the gateway."""
+    authority, own = certificates
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(own.path, own.key)
+    server.load_verify_locations(authority.path)
+    server.verify_mode = auth
+    return server, ssl.create_default_context(cafile=str(authority.path))
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(
     ("auth", "requested"), [(ssl.CERT_NONE, False), (ssl.CERT_OPTIONAL, True), (ssl.CERT_REQUIRED, True)]
 )
 def test_a_request_for_a_certificate_is_seen(certificates, version, auth, requested):
     """It is seen whether or not the connection succeeds, and only if it is requested."""
-    authority, own = certificates
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(own.path, own.key)
-    server.load_verify_locations(authority.path)
-    server.verify_mode, server.maximum_version = auth, version
-    client = ssl.create_default_context(cafile=str(authority.path))
+    server, client = contexts(certificates, auth)
+    server.maximum_version = version
     with certificate_requests(client) as requests:
         asyncio.run(handshake(server, client))
     assert bool(requests) == requested
@@ -63,12 +69,7 @@ def test_a_request_for_a_certificate_is_seen(certificates, version, auth, reques
 @pytest.mark.anyio
 async def test_only_ones_own_connections_are_asked_for_certificates(certificates):
     """Others are made with the same context meanwhile."""
-    authority, own = certificates
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(own.path, own.key)
-    server.load_verify_locations(authority.path)
-    server.verify_mode = ssl.CERT_OPTIONAL
-    client = ssl.create_default_context(cafile=str(authority.path))
+    server, client = contexts(certificates, ssl.CERT_OPTIONAL)
     other = asyncio.create_task(handshake(server, client))
     with certificate_requests(client) as requests:
         await other
