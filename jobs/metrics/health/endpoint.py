@@ -10,7 +10,7 @@ from typing import Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app, start_http_server
 
 from jobs.background import background
 from jobs.metrics.collector import JobMetrics, MetricsSource
@@ -39,6 +39,7 @@ class ServiceEndpoint:
         """
         self._service = service
         self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
         self._health: Health | None = None
         self._before = STARTING
         self._server = _listen(settings, self._registry) if settings.port and not once else None

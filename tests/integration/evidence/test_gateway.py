@@ -105,6 +105,6 @@ def test_clients_over_tls_lose_no_call_while_certificate_and_job_change(where, s
     results = long.soak(where, Run.on(spark, where.deployment("soak")), long.SMOKE, 599, print)
 
     assert results["wrong"] == [], "\n".join(results["wrong"])
-    assert {"renew_certificate", "restart_broker", "restart_job"} == set(results["events"])
+    assert {"add_broker", "renew_certificate", "restart_broker", "restart_job"} == set(results["events"])
     assert min(results[name] for name in ("visits", "records", "decisions")) > 5
     assert "| restart_broker | " in page(long, results)
