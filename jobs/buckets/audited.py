@@ -12,6 +12,7 @@ from jobs.buckets.saved import SavedBucket
 from jobs.storage.checkpoint import ENFORCE, Checkpoint
 from jobs.storage.stored_files import check_store, stored_files
 from quota.records.entity import Tags
+from quota.records.record import Source
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.buckets import Buckets
@@ -23,13 +24,18 @@ _COLUMNS = ("timestamp", "user_tag", "client_tag", "more_tags", "tokens", "quota
 _LAST = """
     SELECT user_tag, client_tag, more_tags, last.*
     FROM (
-        SELECT user_tag, client_tag, more_tags, max_by(
-            {'K': tokens, 'T': epoch_ms("timestamp"), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
-            {'at': "timestamp", 'number': number}
-        ) AS last
-        FROM decisions GROUP BY ALL
+        SELECT user_tag, client_tag, more_tags, max_by(last, struct_pack(newest, topic, "partition")) AS last
+        FROM (
+            SELECT user_tag, client_tag, more_tags, topic, "partition", max("timestamp") AS newest, max_by(
+                {'K': tokens, 'T': epoch_ms("timestamp"), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
+                "offset"
+            ) AS last
+            FROM decisions GROUP BY ALL
+        )
+        GROUP BY ALL
     )
 """
+"""In a partition the offset decides, even where a clock stepped back (`quota.admission.decide.in_order`)."""
 
 
 def list_buckets(
@@ -61,7 +67,8 @@ def _list_audited(settings: Settings, query: BucketQuery, clock: Callable[[], in
 
 def _audited(table: AuditTable) -> Iterator[SavedBucket]:
     """Yield each bucket with the tokens after its last decision."""
-    columns = {name: ds.field(name) for name in _COLUMNS} | {"number": ds.field("source", "offset")}
+    columns = {name: ds.field(name) for name in _COLUMNS}
+    columns |= {name: ds.field("source", name) for name in Source.__struct_fields__}
     charged = ds.field("quota").is_valid() & ds.field("tokens").is_valid()
     with bounded_duckdb() as db:
         db.register("decisions", table.dataset().scanner(columns=columns, filter=charged).to_reader())

@@ -43,6 +43,24 @@ def test_the_last_decision_of_a_bucket_counts(settings):
     assert (rows[PAY].rate, rows[PAY].burst, rows[PAY].tokens_now) == (2.0, 3.0, 3.0)
 
 
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        pytest.param((0, source(0, 8)), (-5000, source(0, 9)), id="a clock stepped back"),
+        pytest.param((0, source(0, 9)), (0, source(1, 2)), id="two partitions at the same time"),
+        pytest.param((-1, source(1, 9)), (0, source(0, 2)), id="two partitions"),
+    ],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_decisions_of_a_bucket_are_in_the_order_in_which_they_were_made(settings, first, last, reverse):
+    decisions = [
+        decision(NOW + ms, source=where, tokens=tokens) for (ms, where), tokens in ((first, 40.0), (last, -20.0))
+    ]
+    write_tables(settings, decisions=decisions[::-1] if reverse else decisions)
+    (row,) = found(settings).values()
+    assert (row.tokens, row.updated_at) == (-20.0, NOW + last[0])
+
+
 def test_it_says_as_of_when(settings):
     write_tables(settings, decisions=[decision(DAY), decision(DAY + 5, user="bob")])
     assert list_buckets(settings, EVERYONE, lambda: NOW).as_of == DAY + 5
