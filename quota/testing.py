@@ -163,7 +163,7 @@ class CallbackHarness:
         operation = Operation.CREATE_TOPICS
         source = Source("mutation-requests", 0, self._requests)
         self._requests += 1
-        topics = [TopicMutation(name=f"topic-{number}", partitions=each) for number, each in enumerate(partitions)]
+        topics = [TopicMutation(name=f"topic-{number}", partitions=count) for number, count in enumerate(partitions)]
         request = MutationRequest(str(source), operation, STRICT_SINCE[operation], topics, user, client_id)
         record = Record(source, self.now if at is None else at, codec.encode(request))
         resolved = resolve(record, self._quotas, Policy())

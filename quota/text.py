@@ -33,7 +33,9 @@ def printable(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return text whose control characters, which a terminal would obey, are replaced by escape sequences."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def plural(count: int, noun: str) -> str:

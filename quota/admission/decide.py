@@ -104,7 +104,7 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         resolution.entity,
         resolution.exempt,
         answer.outcome,
-        [_topic(topic, admitted=each) for topic, each in zip(request.topics, answer.admitted, strict=True)],
+        [_topic(topic, admitted=admitted) for topic, admitted in zip(request.topics, answer.admitted, strict=True)],
         answer.controller_throttle_ms,
         request.request_throttle_ms,
         answer.throttle_time_ms,
@@ -135,7 +135,7 @@ class _Answer(msgspec.Struct, frozen=True):
         return cls(Outcome.of(admitted), admitted, controller_throttle_ms, throttle)
 
     def as_shadow(self) -> Shadow:
-        codes = [(_ADMITTED if each else _REJECTED)[0] for each in self.admitted]
+        codes = [(_ADMITTED if admitted else _REJECTED)[0] for admitted in self.admitted]
         return Shadow(self.outcome, codes, self.controller_throttle_ms, self.throttle_time_ms)
 
 

@@ -26,11 +26,11 @@ class PrincipalRules:
         self._rules: list[tuple[re.Pattern[str] | None, _Replacement, Callable[[str], str]]] = []
         at = 0
         while at < len(text):
-            found = _RULE.match(text, at)
-            if found is None:
+            match = _RULE.match(text, at)
+            if match is None:
                 raise BadInput(f"principal rules: expected RULE:pattern/replacement/[LU] or DEFAULT at {text[at:]!r}")
-            at = found.end()
-            default, pattern, replacement, case = found.groups()
+            at = match.end()
+            default, pattern, replacement, case = match.groups()
             compiled = None if default else _compiled(pattern)
             self._rules.append((compiled, _parsed(replacement, compiled) if compiled else [], _CASES[case or ""]))
         self.user = lru_cache(_CACHED)(self._user)
@@ -55,8 +55,8 @@ class PrincipalRules:
         The whole name where no rule matches.
         """
         name = principal.partition(":")[2] or principal
-        found = self.name(name)
-        return name if found is None else found
+        user = self.name(name)
+        return name if user is None else user
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -73,13 +73,13 @@ def _parsed(replacement: str, pattern: re.Pattern[str]) -> _Replacement:
     parts: _Replacement = []
     at = 0
     while at < len(replacement):
-        found = _REPLACEMENT.match(replacement, at)
-        if found is None:
+        match = _REPLACEMENT.match(replacement, at)
+        if match is None:
             raise BadInput(f"principal rules: {replacement!r} has a $ or a \\ that stands for nothing")
-        escaped, digits, text = found.groups()
-        at = found.end()
+        escaped, digits, text = match.groups()
+        at = match.end()
         if digits:  # $12 is the first group and a 2 where there are fewer than twelve
-            size = next((each for each in range(len(digits), 0, -1) if int(digits[:each]) <= pattern.groups), 0)
+            size = next((length for length in range(len(digits), 0, -1) if int(digits[:length]) <= pattern.groups), 0)
             if not size:
                 raise BadInput(f"principal rules: {replacement!r} names a group that {pattern.pattern!r} does not have")
             parts += [int(digits[:size]), digits[size:]]
@@ -88,5 +88,5 @@ def _parsed(replacement: str, pattern: re.Pattern[str]) -> _Replacement:
     return parts
 
 
-def _filled(replacement: _Replacement, found: re.Match[str]) -> str:
-    return "".join(part if isinstance(part, str) else found[part] or "" for part in replacement)
+def _filled(replacement: _Replacement, match: re.Match[str]) -> str:
+    return "".join(part if isinstance(part, str) else match[part] or "" for part in replacement)

@@ -29,12 +29,12 @@ _MAX_ELEMENTS = 100
 def more_problems(record: Record, first: str, policy: Policy) -> list[str]:
     """Return the problems of an invalid record besides the `first`, which its dead letter names: one for each field."""
     known = {_field(first)}
-    found = []
+    problems = []
     for problem in _problems(record, policy):
         if (field := _field(problem)) not in known:
             known.add(field)
-            found.append(problem)
-    return found
+            problems.append(problem)
+    return problems
 
 
 def claimed_sender(record: Record, policy: Policy) -> tuple[str | None, str | None]:

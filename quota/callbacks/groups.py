@@ -53,7 +53,7 @@ class GroupQuotaCallback(DefaultQuotaCallback):
         for name, group in _parse_groups(configs).items():
             limits[name] = QuotaValue(Quota(*group.bounds, group.shadow))
             for members, names in ((user_groups, group.users), (client_groups, group.clients)):
-                for member in filter(None, (each.strip() for each in names.split(";"))):
+                for member in filter(None, (entry.strip() for entry in names.split(";"))):
                     if members.setdefault(member, name) != name:
                         raise ValueError(f"{member} is in the groups {members[member]} and {name}")
         self._limits, self._user_groups, self._client_groups = limits, user_groups, client_groups

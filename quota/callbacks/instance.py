@@ -183,8 +183,8 @@ class CallbackInstance:
             shown = type(result).__name__
         return self._error(method, f"returned {shown}: expected {expected}")
 
-    def _error(self, method: str, what: str) -> CallbackError:
-        return CallbackError(f"{_ERROR_PREFIX}{self.class_name}.{method} {what}")
+    def _error(self, method: str, problem: str) -> CallbackError:
+        return CallbackError(f"{_ERROR_PREFIX}{self.class_name}.{method} {problem}")
 
 
 def close_callbacks() -> None:

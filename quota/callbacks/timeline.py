@@ -69,7 +69,7 @@ class CallbackTimeline:
             case CallbackCancellation(moment):
                 self._discard_after(_count_until(self._events, moment - 1))
                 self._events = [
-                    each for each in self._events if (each.moment, type(each.change)) != (moment, CallbackChange)
+                    kept for kept in self._events if (kept.moment, type(kept.change)) != (moment, CallbackChange)
                 ]
                 self._settings.cancel(moment)
                 return
@@ -133,8 +133,8 @@ class CallbackTimeline:
         if entity is None:
             position = _count_until(self._events, at)
             return self._events[position - 1].moment if position else BEGINNING
-        entities = {entity, *(each for each, _ in levels(user, client_id))}
-        changes = (self.timeline.latest(each, at) for each in entities)
+        entities = {entity, *(level for level, _ in levels(user, client_id))}
+        changes = (self.timeline.latest(level, at) for level in entities)
         moments = [change.moment for change in changes if change]
         clusters, setting = bisect_right(self._cluster_moments, at), self._settings.latest(at)
         moments += self._cluster_moments[max(clusters - 1, 0) : clusters]
@@ -143,8 +143,8 @@ class CallbackTimeline:
 
     def _discard_after(self, position: int) -> None:
         """Discard the instances that have received more than the first `position` events."""
-        for each in [instance for instance in self._instances if instance.position > position]:
-            self._discard(each)
+        for later in [instance for instance in self._instances if instance.position > position]:
+            self._discard(later)
 
     def _instance(self, at: int) -> CallbackInstance | None:
         """Return the instance in force as of `at` (epoch ms), with all changes up to then; None for the default."""
@@ -155,10 +155,10 @@ class CallbackTimeline:
         if self._setting(count).is_default:
             return None
         generation = self._generation(count)
-        earlier = [each for each in self._instances if each.generation == generation and each.position <= position]
-        known = max(earlier, key=lambda each: each.position) if earlier else self._start(generation)
+        earlier = [kept for kept in self._instances if kept.generation == generation and kept.position <= position]
+        known = max(earlier, key=lambda kept: kept.position) if earlier else self._start(generation)
         instance = self._advanced(known, position)
-        self._instances = [*(each for each in self._instances if each is not known), instance]
+        self._instances = [*(kept for kept in self._instances if kept is not known), instance]
         if len(self._instances) > _MAX_INSTANCES:
             self._discard(self._instances[0])
         return instance
@@ -216,7 +216,7 @@ class CallbackTimeline:
                 instance.set_quota(entity, latest.quota if latest else None)
 
     def _discard(self, instance: CallbackInstance) -> None:
-        self._instances = [each for each in self._instances if each is not instance]
+        self._instances = [kept for kept in self._instances if kept is not instance]
         instance.close()
 
 

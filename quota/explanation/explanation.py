@@ -123,8 +123,8 @@ def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, wi
         _charges(decision, quota, recorded, recorded if bucket is None else bucket.tokens),
         decision.purgatory_ms,
         _compare(decision, admission, differs=[] if reproduced else ["tokens_before"]),
-        [Neighbour.of(each) for each in reversed(nearest)],
-        [Neighbour.of(each) for each in islice(neighbours.after, neighbours.count)],
+        [Neighbour.of(before) for before in reversed(nearest)],
+        [Neighbour.of(after) for after in islice(neighbours.after, neighbours.count)],
     )
 
 
@@ -140,7 +140,7 @@ def _admit_again(decision: Decision, quota: Quota, bucket: Bucket | None, window
 
 def _compare(decision: Decision, admission: Admission, differs: list[str]) -> Recomputed:
     admitted = [*[True] * decision.paid_topics, *admission.admitted]
-    codes = [int(ErrorCode.NONE if each else ErrorCode.THROTTLING_QUOTA_EXCEEDED) for each in admitted]
+    codes = [int(ErrorCode.NONE if is_admitted else ErrorCode.THROTTLING_QUOTA_EXCEEDED) for is_admitted in admitted]
     tokens = math.nan if admission.tokens is None else admission.tokens
     same = {
         "topics": codes == decision.error_codes,

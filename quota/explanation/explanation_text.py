@@ -48,10 +48,10 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[Explanatio
     if explanation.before or explanation.after:
         yield ExplanationLine("Decisions of the same bucket before and after it:", 0)
         date, _, _ = format_time(decision.timestamp).partition("T")
-        around = [(" ", each) for each in explanation.before]
-        around += [(">", Neighbour.of(decision)), *((" ", each) for each in explanation.after)]
-        for sign, each in around:
-            yield ExplanationLine(_neighbour_text(sign, each, date), _NEIGHBOUR_INDENT)
+        around = [(" ", neighbour) for neighbour in explanation.before]
+        around += [(">", Neighbour.of(decision)), *((" ", neighbour) for neighbour in explanation.after)]
+        for sign, neighbour in around:
+            yield ExplanationLine(_neighbour_text(sign, neighbour, date), _NEIGHBOUR_INDENT)
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
@@ -247,12 +247,12 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
     )
 
 
-def _neighbour_text(sign: str, each: Neighbour, date: str) -> str:
+def _neighbour_text(sign: str, neighbour: Neighbour, date: str) -> str:
     """Return a row of the decisions around the explained one, whose date is left out of their times."""
-    wait = f", wait {format_duration(each.throttle_time_ms)}" if each.throttle_time_ms else ""
-    mutations = plural(each.mutations, "mutation") + (", validate_only" if each.validate_only else "")
-    time = format_time(each.timestamp).removeprefix(f"{date}T")
+    wait = f", wait {format_duration(neighbour.throttle_time_ms)}" if neighbour.throttle_time_ms else ""
+    mutations = plural(neighbour.mutations, "mutation") + (", validate_only" if neighbour.validate_only else "")
+    time = format_time(neighbour.timestamp).removeprefix(f"{date}T")
     return (
-        f"{sign} {time}  {each.decision_id}  {each.outcome}, {mutations}, "
-        f"K {_number(each.tokens_before or 0)} -> {_number(each.tokens or 0)}{wait}"
+        f"{sign} {time}  {neighbour.decision_id}  {neighbour.outcome}, {mutations}, "
+        f"K {_number(neighbour.tokens_before or 0)} -> {_number(neighbour.tokens or 0)}{wait}"
     )

@@ -41,7 +41,7 @@ class Addresses:
 
     def foreign(self, advertised: Iterable[Address]) -> list[Address]:
         """Return the addresses that bypass the gateway."""
-        return [each for each in advertised if each not in self._by_advertised]
+        return [address for address in advertised if address not in self._by_advertised]
 
     def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
         """Replace the broker addresses in a response of one of `NAMING_BROKERS`; return it, and those left out.
@@ -74,15 +74,15 @@ class Addresses:
     def _coordinators(self, response: dict[str, Any]) -> tuple[bool, list[Address]]:
         """Replace the addresses in a FindCoordinator response; return whether it changed, and the removed addresses."""
         changed, foreign = False, []
-        for each in response.get("coordinators", [response]):
-            advertised = each.get("host", ""), each.get("port", -1)
-            if each["errorCode"] or (not self.rewritten and advertised in self._by_advertised):
+        for coordinator in response.get("coordinators", [response]):
+            advertised = coordinator.get("host", ""), coordinator.get("port", -1)
+            if coordinator["errorCode"] or (not self.rewritten and advertised in self._by_advertised):
                 continue
             changed = True
             own = self.own(advertised)
             if own is not None:
-                each |= {"host": own[0], "port": own[1]}
+                coordinator |= {"host": own[0], "port": own[1]}
             else:
                 foreign.append(advertised)
-                each |= {**_NO_NODE, "errorCode": int(ErrorCode.COORDINATOR_NOT_AVAILABLE)}
+                coordinator |= {**_NO_NODE, "errorCode": int(ErrorCode.COORDINATOR_NOT_AVAILABLE)}
         return changed, foreign

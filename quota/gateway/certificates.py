@@ -31,7 +31,7 @@ _KEYWORDS = {
     "0992268993f22c640119": "DC",
 }
 """The attributes that RFC 2253 has keywords for, by their object identifiers."""
-_ESCAPED = {ord(each): f"\\{each}" for each in ',=+<>#;"\\'} | {0: "\\00"}
+_ESCAPED = {ord(character): f"\\{character}" for character in ',=+<>#;"\\'} | {0: "\\00"}
 _SPACE = " \r"
 
 
@@ -98,8 +98,8 @@ def alternative_names_of(certificate: bytes) -> bytes:
 def name_of(subject: bytes) -> str:
     """Return a subject as RFC 2253 writes it, in the form of Java's `X500Principal.getName`."""
     (names,) = elements(subject)
-    relative = [[_attribute(each.content) for each in elements(one.content)] for one in elements(names.content)]
-    return ",".join("+".join(each) for each in reversed(relative))
+    relative = [[_attribute(pair.content) for pair in elements(name.content)] for name in elements(names.content)]
+    return ",".join("+".join(attributes) for attributes in reversed(relative))
 
 
 def _fields(certificate: bytes) -> list[Element]:
@@ -121,7 +121,7 @@ def _attribute(content: bytes) -> str:
 
 
 def _spaced(text: str) -> str:
-    return "".join(f"\\{each}" for each in text)
+    return "".join(f"\\{character}" for character in text)
 
 
 def _dotted(identifier: bytes) -> str:

@@ -254,10 +254,10 @@ class Channel:
         """Forward a request as its bytes arrive; return false if it has to wait."""
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or self._client is None:
-            found = self._requests.read_head()
-            if found is None:
+            head = self._requests.read_head()
+            if head is None:
                 return False
-            header, acks = found
+            header, acks = head
         self._join(header)
         if not self._begin():
             return False

@@ -139,6 +139,7 @@ def _matches(entity: QuotaEntity, request: Message) -> bool:
     if request["strict"] and len(components) != len(names):
         return False
     return all(
-        each["entityType"] in names and (each["matchType"] == _ANY_NAME or each["match"] == names[each["entityType"]])
-        for each in components
+        component["entityType"] in names
+        and (component["matchType"] == _ANY_NAME or component["match"] == names[component["entityType"]])
+        for component in components
     )

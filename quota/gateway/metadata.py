@@ -87,7 +87,7 @@ class LargeResponse:
     def _with_head(self, frame: bytes) -> bytes:
         begin = read_response_header(frame, self._request, self._protocol)
         response, wanted = (
-            self._protocol.response(ApiKey.METADATA, each.api_version) for each in (self._request, self._client)
+            self._protocol.response(ApiKey.METADATA, header.api_version) for header in (self._request, self._client)
         )
         last = _LAST if self._client.api_version else "brokers"
         head, end = response.read_head(frame, last, begin)

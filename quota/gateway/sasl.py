@@ -89,11 +89,11 @@ def _plain_user(message: bytes, claim: str) -> str | None:
 
 def _scram_user(message: bytes) -> tuple[str | None, str | None]:
     """Return the name of a user, or the id of a delegation token; neither if it is ambiguous which one it is."""
-    found = _CLIENT_FIRST.fullmatch(message)
-    if found is None:
+    client_first = _CLIENT_FIRST.fullmatch(message)
+    if client_first is None:
         return None, None
-    name = found["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
-    extensions = [extension.partition(b"=") for extension in found["extensions"].split(b",")]
+    name = client_first["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
+    extensions = [extension.partition(b"=") for extension in client_first["extensions"].split(b",")]
     match [(key, value.lower()) for key, _, value in extensions if key.lower() == b"tokenauth"]:
         case [] | [(b"tokenauth", b"false")]:
             return name, None
@@ -119,8 +119,8 @@ def _token_user(token: bytes, claim: str) -> str | None:
 
 def _bearer_token(message: bytes) -> bytes:
     """Return the token that Kafka reads, or nothing if it is not the only one."""
-    found = _BEARER_FIRST.fullmatch(message)
-    pairs = found["pairs"].split(b"\x01")[:-1] if found else []
+    client_first = _BEARER_FIRST.fullmatch(message)
+    pairs = client_first["pairs"].split(b"\x01")[:-1] if client_first else []
     given = [value for name, _, value in (pair.partition(b"=") for pair in pairs) if name == b"auth"]
     auth = _BEARER_AUTH.fullmatch(given[0]) if len(given) == 1 else None
     return auth["token"] if auth else b""

@@ -116,9 +116,9 @@ def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
     deadline = Deadline(_CAUSE_SECONDS)
     while not deadline.has_passed:
         client.poll(_CAUSE_POLL_SECONDS)
-        for each in reported:
-            if each.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-                return _shortened(reason(each), config)
+        for cause in reported:
+            if cause.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+                return _shortened(reason(cause), config)
     return _shortened(reason(error), config)
 
 

@@ -294,12 +294,12 @@ class _Undecided:
 
     def last(self) -> MutationRequest | None:
         """Return the last request that is not decided although it was written, as far as is known."""
-        return next((each.request for each in reversed(self._awaited.values()) if not each.has_failed), None)
+        return next((pending.request for pending in reversed(self._awaited.values()) if not pending.has_failed), None)
 
     def take(self, decision: Decision) -> _Pending | None:
         """Return the request of the first decision on one of them."""
-        found = self._awaited.get(decision.request_id)
-        if found is None or (found.request.user, found.request.client_id) != (decision.user, decision.client_id):
+        pending = self._awaited.get(decision.request_id)
+        if pending is None or (pending.request.user, pending.request.client_id) != (decision.user, decision.client_id):
             return None
         return self._awaited.pop(decision.request_id)
 

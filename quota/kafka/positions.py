@@ -35,9 +35,9 @@ def read_positions(connection: Connection, topic: str, group: str, timeout_secon
     """
     for max_records in (_LATEST_POSITIONS, None):
         messages = read_topic(connection, topic, timeout_seconds, max_records)
-        found = [message for message in messages if message.key() == group.encode()]
-        if found:
-            return found
+        positions = [message for message in messages if message.key() == group.encode()]
+        if positions:
+            return positions
     return []
 
 

@@ -45,8 +45,8 @@ def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str
     if not nodes:
         raise ClusterError("the cluster's metadata contain no brokers")
     resource = ConfigResource(ResourceType.BROKER, str(min(nodes)))
-    (found,) = client.describe_configs([resource], request_timeout=timeout_seconds).values()
-    return {name: entry.value for name, entry in found.result().items() if entry.value is not None}
+    (future,) = client.describe_configs([resource], request_timeout=timeout_seconds).values()
+    return {name: entry.value for name, entry in future.result().items() if entry.value is not None}
 
 
 def read_window(connection: Connection, timeout_seconds: float) -> Window:
@@ -112,7 +112,9 @@ class EndOffsets:
         specs = {TopicPartition(*partition): spec for partition in partitions}
         with cluster_errors(self._action, self._connection):
             futures = self._admin.list_offsets(specs, request_timeout=self._timeout)
-            return {(each.topic, each.partition): future.result().offset for each, future in futures.items()}
+            return {
+                (partition.topic, partition.partition): future.result().offset for partition, future in futures.items()
+            }
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -163,7 +165,7 @@ def read_topic(
             start = first if max_per_partition is None else max(first, end - max_per_partition)
             starts.append(TopicPartition(topic, partition, start))
         consumer.assign(starts)
-        unfinished = {each.partition for each in starts}
+        unfinished = {start.partition for start in starts}
         deadline = Deadline(timeout_seconds)
         while unfinished:
             for message in poll_batch(consumer, _MAX_MESSAGES, _POLL_SECONDS):

@@ -192,13 +192,13 @@ class AnswerReader:
         for topic in self._readers:
             for partition in topic_partitions(self._consumer, topic, seconds):
                 if (topic, partition) not in self._assigned:
-                    each = TopicPartition(topic, partition, OFFSET_BEGINNING)
+                    start = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
-                        each.offset = self._start(each, since, seconds)
-                    new.append(each)
+                        start.offset = self._start(start, since, seconds)
+                    new.append(start)
         if new:
             self._consumer.incremental_assign(new)
-            self._assigned |= {(each.topic, each.partition) for each in new}
+            self._assigned |= {(start.topic, start.partition) for start in new}
 
     def _start(self, partition: TopicPartition, since: int | None, seconds: float) -> int:
         """Return the end of a partition, or the first offset from `since` (epoch ms) on."""
@@ -206,11 +206,11 @@ class AnswerReader:
         if since is None:
             return end
         wanted = TopicPartition(partition.topic, partition.partition, since)
-        (found,) = self._consumer.offsets_for_times([wanted], seconds)
-        return max(found.offset, first) if found.offset >= 0 else end
+        (start,) = self._consumer.offsets_for_times([wanted], seconds)
+        return max(start.offset, first) if start.offset >= 0 else end
 
 
 def rejected_id(letter: DeadLetter, topic: str) -> str | None:
     """Return the id of a rejected request, if it came through our topic: anybody may write to another one."""
-    found = _REQUEST_ID.match(letter.value or "")
-    return found[1] if found and letter.source.topic == topic else None
+    match = _REQUEST_ID.match(letter.value or "")
+    return match[1] if match and letter.source.topic == topic else None

@@ -65,12 +65,12 @@ class LogTime:
         are set back, an hour occurs twice: the second one begins where the log's times go back.
         """
         best, best_rank = None, -1
-        for found in _TIME.finditer(head):
-            is_epoch = found[15] is not None
-            fraction = found[16] if is_epoch else found[12] or found[13]
-            zone = "" if is_epoch else _zone_name(found, head)
+        for match in _TIME.finditer(head):
+            is_epoch = match[15] is not None
+            fraction = match[16] if is_epoch else match[12] or match[13]
+            zone = "" if is_epoch else _zone_name(match, head)
             rank = 2 * bool(fraction) + bool(is_epoch or zone)
-            if rank >= best_rank and (start := self._start(found, zone)) is not None:
+            if rank >= best_rank and (start := self._start(match, zone)) is not None:
                 best, best_rank = (start, (fraction or b"0")[:3].ljust(3, b"0"), 1 if fraction else 1000), rank
         if best is None:
             return None
@@ -81,22 +81,22 @@ class LogTime:
         self._latest = max(self._latest, at)
         return at, resolution
 
-    def _start(self, found: re.Match[bytes], zone: str) -> tuple[int, int] | None:
+    def _start(self, match: re.Match[bytes], zone: str) -> tuple[int, int] | None:
         """Return the second of a time [epoch ms], and the later one of the same name; None if it does not exist."""
-        if found[15]:
-            return int(found[15]) * 1000, int(found[15]) * 1000
-        if found[6]:
-            date = f"{found[7].decode()}-{_MONTHS.index(found[6].decode()) + 1:02d}-{int(found[5]):02d}"
+        if match[15]:
+            return int(match[15]) * 1000, int(match[15]) * 1000
+        if match[6]:
+            date = f"{match[7].decode()}-{_MONTHS.index(match[6].decode()) + 1:02d}-{int(match[5]):02d}"
         else:
-            date = b"-".join(found.group(1, 3, 4)).decode()
-        hour = f"{date}T{found[8].decode()}"
+            date = b"-".join(match.group(1, 3, 4)).decode()
+        hour = f"{date}T{match[8].decode()}"
         starts = self._hours.get((hour, zone))
         if starts is None:
             try:
                 starts = self._hours[hour, zone] = self._hour_starts(hour, zone)
             except (ValueError, OverflowError):
                 return None
-        within = (int(found[10]) * 60 + int(found[11])) * 1000
+        within = (int(match[10]) * 60 + int(match[11])) * 1000
         return starts[0] + within, starts[1] + within
 
     def _hour_starts(self, hour: str, zone: str) -> tuple[int, int]:
@@ -112,10 +112,10 @@ class LogTime:
         return first, repeated
 
 
-def _zone_name(found: re.Match[bytes], head: bytes) -> str:
+def _zone_name(match: re.Match[bytes], head: bytes) -> str:
     """Return the zone of a time; empty for a word that follows a time and is not known as a zone."""
-    zone = (found[14] or b"").decode()
-    is_zone = not zone.isalpha() or zone in _ZONES or zone in _AMBIGUOUS or head[found.end() :].startswith(b"]")
+    zone = (match[14] or b"").decode()
+    is_zone = not zone.isalpha() or zone in _ZONES or zone in _AMBIGUOUS or head[match.end() :].startswith(b"]")
     return zone if is_zone else ""
 
 

@@ -133,11 +133,11 @@ def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
     """
     end = 0
     names = _NAMES_IN_JSON if block.startswith(b"{") else _NAMES
-    for found in names.finditer(block):
-        if found.start() < end:
+    for name in names.finditer(block):
+        if name.start() < end:
             continue
-        begin = block.rfind(b"\n", 0, found.start()) + 1
-        end = block.find(b"\n", found.end())
+        begin = block.rfind(b"\n", 0, name.start()) + 1
+        end = block.find(b"\n", name.end())
         end = len(block) if end < 0 else end
         yield begin, end
 
@@ -165,7 +165,7 @@ def _read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
             return None
         raise BadRecord(f"a line of another layout: expected the message to begin with {MARK.decode()}")
     try:
-        found = _decode(message[: message.rfind(b"}") + 1])
+        decoded = _decode(message[: message.rfind(b"}") + 1])
     except msgspec.ValidationError as error:
         if not _is_mutation(message):
             return None  # another request, which only names one of these
@@ -175,13 +175,13 @@ def _read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
             raise BadRecord(SEVERAL) from None
         kind = CutOff if "truncated" in str(error) else BadRecord
         raise kind(f"a truncated line, or not JSON: {error}") from None
-    operation = OPERATIONS.get(found.request_header.request_api_key)
+    operation = OPERATIONS.get(decoded.request_header.request_api_key)
     if operation is None:
         return None
     at = time.read(head) or time.read(fields)
     if at is None:
         raise BadRecord(f"a line of another layout: expected a date and a time before the message, as of {PATTERN}")
-    return _logged(found, operation, *at)
+    return _logged(decoded, operation, *at)
 
 
 def _is_mutation(message: bytes) -> bool:
@@ -217,7 +217,7 @@ def _logged(line: _Line, operation: Operation, at: int, resolution: int) -> Logg
 
 def _topics(requested: list[_RequestedTopic], responses: list[_TopicResponse]) -> Iterator[LoggedTopic]:
     """Yield the topics in the order of the request, which the response may not keep."""
-    by_key = {key: each for each in responses for key in (each.name, _id(each.topic_id)) if key}
+    by_key = {key: response for response in responses for key in (response.name, _id(response.topic_id)) if key}
     for topic in requested:
         topic_id = _id(topic.topic_id)
         response = by_key.get(topic.name or topic_id or "", _MISSING)

@@ -72,11 +72,11 @@ def unwrap(line: bytes) -> tuple[bytes, bytes, bytes]:
         record = line[opened:begin] + line[end:]
         if MARK in record:
             _check_single(line[opened : line.rfind(b"}") + 1])
-        found = _TIMES.findall(record)
+        times = _TIMES.findall(record)
         if b'"stream"' in record:  # a container runtime has written the time
-            heads += [text for name, text, *_ in found if name == b"time"]
+            heads += [text for name, text, *_ in times if name == b"time"]
         fields.append(
-            b" ".join(text or number or seconds + b"." + nanos.zfill(9) for _, text, number, seconds, nanos in found)
+            b" ".join(text or number or seconds + b"." + nanos.zfill(9) for _, text, number, seconds, nanos in times)
         )
         is_cut = end == len(line)
         try:
@@ -147,8 +147,8 @@ def _has_pieces(block: bytes) -> bool:
 
 def _piece(line: bytes) -> tuple[bytes, int, int, bool]:
     """Return the stream of a line, the begin and end of its content, and whether it is cut."""
-    if found := _CRI.match(line):
-        return found[1], found.end(), len(line), found[2] == b"P"
+    if match := _CRI.match(line):
+        return match[1], match.end(), len(line), match[2] == b"P"
     content = _CONTENT.search(line)
     if content is None:
         return b"no piece", 0, 0, False
@@ -165,12 +165,12 @@ def _piece(line: bytes) -> tuple[bytes, int, int, bool]:
 
 
 def _text_end(line: bytes, begin: int) -> int:
-    found = _TEXT.match(line, begin)
-    return begin if found is None else found.end()
+    text = _TEXT.match(line, begin)
+    return begin if text is None else text.end()
 
 
-def _as_text(found: re.Match[bytes]) -> bytes:
+def _as_text(match: re.Match[bytes]) -> bytes:
     """Return a field of journald as a string: with control characters, such as colors, it has a list of bytes."""
     with suppress(ValueError):
-        return found[1] + msgspec.json.encode(bytes(map(int, found[2].split(b","))).decode(errors="replace"))
-    return found[0]
+        return match[1] + msgspec.json.encode(bytes(map(int, match[2].split(b","))).decode(errors="replace"))
+    return match[0]

@@ -126,7 +126,7 @@ def _members(kind: Any, path: str) -> list[str]:  # noqa: ANN401 any type
     """Return the values of the enum at a path of structs."""
     for name in path.split("."):
         hint = typing.get_type_hints(kind)[name]
-        kind = next((each for each in typing.get_args(hint) if isinstance(each, type)), hint)
+        kind = next((argument for argument in typing.get_args(hint) if isinstance(argument, type)), hint)
     return [str(member.value) for member in typing.cast("type[enum.Enum]", kind)]
 
 

@@ -58,17 +58,17 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
 
 def rate_warnings(rates: Rates) -> list[str]:
     """Return the warnings of a cluster's own rates, in a stable order: what is left out, and what names nobody."""
-    found = []
-    for entity in sorted(rates, key=lambda each: each.key):
+    warnings = []
+    for entity in sorted(rates, key=lambda entity: entity.key):
         rate = f"{RATE_CONFIG}={rates[entity]} on the cluster"
         if not has_names(entity):
-            found.append(f"{entity}: left out: {rate} applies to nobody, since a name is empty")
+            warnings.append(f"{entity}: left out: {rate} applies to nobody, since a name is empty")
             continue
-        found += quota_warnings([entity], (), of=())
+        warnings += quota_warnings([entity], (), of=())
         if not is_rate(rates[entity]):
-            what = "admits nothing after the first request" if rates[entity] <= 0 else "admits everything"
-            found.append(f"{entity}: skipped: {rate} {what}, and is not a valid quota here")
-    return found
+            effect = "admits nothing after the first request" if rates[entity] <= 0 else "admits everything"
+            warnings.append(f"{entity}: skipped: {rate} {effect}, and is not a valid quota here")
+    return warnings
 
 
 def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:
@@ -129,7 +129,7 @@ def _wider(entity: QuotaEntity, wanted: Wanted, unnamed: str) -> QuotaEntity | N
     user = entity.user if isinstance(entity.user, str) else unnamed
     client_id = entity.client_id if isinstance(entity.client_id, str) else unnamed
     candidates = levels(user, client_id)
-    place = next(index for index, (each, _) in enumerate(candidates) if each == entity)
+    place = next(index for index, (candidate, _) in enumerate(candidates) if candidate == entity)
     return _first(candidates[place + 1 :], wanted)
 
 

@@ -76,10 +76,11 @@ def has_names(entity: QuotaEntity) -> bool:
 def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
     """Return the differences between a cluster and the log, in a stable order; empty names are left out."""
     entities = sorted({*wanted, *filter(has_names, present)}, key=lambda entity: entity.key)
-    found = (
-        RateDifference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities
+    compared = (
+        RateDifference(entity, _kind(entity, wanted, present), wanted.get(entity), present.get(entity))
+        for entity in entities
     )
-    return [each for each in found if each.wanted != each.present]
+    return [difference for difference in compared if difference.wanted != difference.present]
 
 
 def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:

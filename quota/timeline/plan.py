@@ -55,7 +55,7 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
     present = {change.entity: change.quota for change in timeline.configured(at)}
     records = {record.entity: record for record in now}
     removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
-    steps = [Step(each, present.get(each.entity), each.quota) for each in (*removed, *records.values())]
+    steps = [Step(record, present.get(record.entity), record.quota) for record in (*removed, *records.values())]
     changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
     return changed + _schedule(later, timeline, at, changed)
 
@@ -77,7 +77,7 @@ def _schedule(
     """
     present = {(change.entity, change.moment): change for change in timeline.scheduled(at)}
     wanted = {(change.entity, change.moment): change for change in desired}
-    before, after = ({key: change.quota for key, change in each.items()} for each in (present, wanted))
+    before, after = ({key: change.quota for key, change in changes.items()} for changes in (present, wanted))
     moved = {step.record.entity for step in unscheduled} | {entity for (entity, _), _ in before.items() ^ after.items()}
 
     def stays(change: QuotaChange, held: QuotaChange) -> bool:

@@ -144,7 +144,7 @@ class QuotaTimeline:
         )
         for moment in heapq.merge(*moments, reverse=True):
             quotas = (self._quota(entity, moment) for entity in sharing)
-            earlier = next((each for each in quotas if each is not None), None)
+            earlier = next((held for held in quotas if held is not None), None)
             if earlier is None or earlier.bounds != quota.bounds:
                 break
             since = moment

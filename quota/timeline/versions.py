@@ -42,7 +42,7 @@ class Versions(Generic[C]):
 
     def cancel(self, moment: int) -> None:
         """Remove the changes that were scheduled for `moment` (epoch ms)."""
-        self._changes = [each for each in self._changes if each.moment != moment]
+        self._changes = [change for change in self._changes if change.moment != moment]
         self._apply_from(_count_until(self._changes, moment))
 
     def count(self, at: int) -> int:

@@ -38,13 +38,13 @@ def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:
     """Return the loopholes of the quotas of these entities: of each named user, and of all others."""
     users = {entity.user for entity in entities if isinstance(entity.user, str)}
     unnamed = unused_name(entities)
-    found = []
+    holes = []
     for user in (*sorted(users), None):
         candidates = levels(unnamed if user is None else user, unnamed)
         entity, tags = next((level for level in candidates if level[0] in entities), (None, NO_TAGS))
         if entity is None or tags.client_id:  # otherwise all client-ids share a bucket
-            found.append(Loophole(user, entity))
-    return found
+            holes.append(Loophole(user, entity))
+    return holes
 
 
 _PRINCIPAL_TYPE = re.compile(r"^user:\s*", re.IGNORECASE)
@@ -62,7 +62,7 @@ def intended(name: str) -> str:
 
 def _visible(name: str) -> str:
     """Return a name without spaces around it, and without characters of no width, such as a byte order mark."""
-    return "".join(each for each in name if unicodedata.category(each) != "Cf").strip()
+    return "".join(character for character in name if unicodedata.category(character) != "Cf").strip()
 
 
 def name_warning(name: str) -> str | None:
@@ -122,11 +122,11 @@ def quota_warnings(
     With `of`, only the loopholes that the quotas of these entities open or leave.
     """
     names = [f"{entity}: {warning}" for entity in named for warning in _entity_warnings(entity)]
-    found = loopholes({*in_force})
+    holes = loopholes({*in_force})
     if of is not None:
         users = {entity.user for entity in of if entity.user is not None}
-        found = [each for each in found if each.by in of or each.user in users]
-    return names + [str(each) for each in found]
+        holes = [loophole for loophole in holes if loophole.by in of or loophole.user in users]
+    return names + [str(loophole) for loophole in holes]
 
 
 def meant_for(user: str, client_id: str, entities: Iterable[QuotaEntity]) -> list[str]:

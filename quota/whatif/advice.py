@@ -56,7 +56,7 @@ def make_advice(
 ) -> Advice:
     """Combine quotas with their backtest."""
     before, after = result.outcomes
-    sums_before, sums_after = (_sums_by_tenant(each, tenancy, exempt_users) for each in (before, after))
+    sums_before, sums_after = (_sums_by_tenant(outcome, tenancy, exempt_users) for outcome in (before, after))
     tenants = [
         TenantAdvice(share, Outlook(*sums_after[share.demand.entity], sums_before[share.demand.entity][0]))
         for share in recommendation.shares

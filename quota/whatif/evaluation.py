@@ -49,7 +49,7 @@ def evaluate(
     The decisions of a bucket are in its order. Requests before `since` (epoch ms) only charge the buckets, and throttle
     times are cut at `until`.
     """
-    replays = [_Replay(each) for each in candidates]
+    replays = [_Replay(candidate) for candidate in candidates]
     outcomes = [EffectCounts() for _ in range(1 + len(replays))]
     for recorded in decisions:
         decided = (recorded, *(replay.decide(recorded) for replay in replays))
@@ -136,7 +136,9 @@ class EffectCounts:
         return CandidateOutcome(
             name,
             self.all.totals(sum(throttled.values())),
-            sorted(self._results(throttled), key=lambda each: (-each.load.admitted - each.load.rejected, each.user)),
+            sorted(
+                self._results(throttled), key=lambda sender: (-sender.load.admitted - sender.load.rejected, sender.user)
+            ),
         )
 
     def _results(self, throttled: dict[_Sender, int]) -> Iterator[Sender]:

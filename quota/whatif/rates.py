@@ -94,7 +94,7 @@ class RateQuota:
         counted = charges.total
         admitted, room = charge(burst - counted, counted, request.topics, quota, strict=strict)
         if any(admitted):
-            cost = sum(topic.partitions for topic, each in zip(request.topics, admitted, strict=True) if each)
+            cost = sum(topic.partitions for topic, charged in zip(request.topics, admitted, strict=True) if charged)
             charges = self._with_charge(charges, cost, now, quota)
             newest = (state.charged_at, state.clock) if now < state.charged_at else (now, clock)
             state = RateState(charges, state.reset_at, *newest)

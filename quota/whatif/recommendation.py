@@ -116,7 +116,7 @@ class Recommendation(msgspec.Struct, frozen=True):
 
 def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: SizingInput) -> Recommendation:
     """Divide the capacity of a controller among tenants."""
-    tenants = sorted(demands, key=lambda each: (-each.mutations, each.entity.key))
+    tenants = sorted(demands, key=lambda tenant: (-tenant.mutations, tenant.entity.key))
     available = sizing.capacity * (1 - sizing.reserve)
     loads = sum(tenant.load for tenant in tenants)
     # The load of all together is at most the sum of the loads; rounding must not make the factor less than 1.
@@ -135,7 +135,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
     else:
         headroom, most = None, _fill_level(budget, [1.0] * len(claims), claims)
         quotas = [min(claim, most) for claim in claims]
-    default, *others = (_round_up(each) for each in quotas)
+    default, *others = (_round_up(quota) for quota in quotas)
     rules = Rules(
         sizing.capacity,
         sizing.reserve,
@@ -153,7 +153,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
         headroom,
         most,
     )
-    shares = [Share(each, quota, quota > default) for each, quota in zip(tenants, others, strict=True)]
+    shares = [Share(tenant, quota, quota > default) for tenant, quota in zip(tenants, others, strict=True)]
     return Recommendation(rules, default, shares)
 
 

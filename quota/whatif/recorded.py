@@ -24,7 +24,7 @@ def resolved_to(decision: Decision, resolution: Resolution) -> ResolvedRequest:
     return ResolvedRequest(Record(decision.source, decision.timestamp, None), decision.request, resolution)
 
 
-_NAMES = {each.value: each.name for each in ErrorCode}
+_NAMES = {code.value: code.name for code in ErrorCode}
 
 
 def as_answered(decision: Decision) -> Decision:

@@ -56,7 +56,7 @@ def _read(data: bytes, at: int) -> list[DescribedTopic]:
         at = _after_bytes(data, at + _INT_BYTES)
         at = _after_tags(data, _after_bytes(data, at + _INT_BYTES))
     topics, at = read_uvarint(data, _after_bytes(data, at) + _INT_BYTES)  # behind the cluster's id and the controller
-    found = []
+    described = []
     for _ in range(topics - 1):
         (error_code,) = _TOPIC_START.unpack_from(data, at)
         start = at + _TOPIC_START.size
@@ -67,8 +67,8 @@ def _read(data: bytes, at: int) -> list[DescribedTopic]:
         at = _after_partitions(data, at, partitions - 1)
         (operations,) = _OPERATIONS.unpack_from(data, at)
         at = _after_tags(data, at + _OPERATIONS.size)
-        found.append(DescribedTopic(error_code, name, topic_id, max(partitions - 1, 0), operations))
-    return found
+        described.append(DescribedTopic(error_code, name, topic_id, max(partitions - 1, 0), operations))
+    return described
 
 
 def _after_partitions(data: bytes, at: int, count: int) -> int:

@@ -32,28 +32,28 @@ def make_reader(message: Struct, title: str, last: str | None = None) -> Read:
     source = FunctionSource("(data, at, left)", _NAMES)
     source.add("size = len(data)")
     if last is None:
-        found = _read_struct(source, message, "")
+        expression = _read_struct(source, message, "")
     else:
         names = [field.name for field in message.fields]
         head = message.fields[: names.index(last) + 1]
-        found = _literal(head, _read_fields(source, head, ""))
-    source.add(f"return {found}, at")
+        expression = _literal(head, _read_fields(source, head, ""))
+    source.add(f"return {expression}, at")
     return source.function(f"{title}, read")
 
 
 def _read_struct(source: FunctionSource, message: Struct, path: str) -> str:
     """Add the reading of a struct, and return the expression of it."""
-    found = _read_fields(source, message.fields, path)
+    variables = _read_fields(source, message.fields, path)
     if not message.flexible:
-        return _literal(message.fields, found)
+        return _literal(message.fields, variables)
     result, unknown = source.name(), source.name()
     if message.tagged or message.barred:
-        found += _read_tagged(source, message, unknown, path)
-        source.add(f"{result} = {_literal([*message.fields, *message.tagged], found)}")
+        variables += _read_tagged(source, message, unknown, path)
+        source.add(f"{result} = {_literal([*message.fields, *message.tagged], variables)}")
         with source.block(f"if {unknown}:"):
             source.add(f"{result}['_tags'] = {unknown}")
         return result
-    source.add(f"{result} = {_literal(message.fields, found)}")
+    source.add(f"{result} = {_literal(message.fields, variables)}")
     with source.block("if data[at]:"):
         source.add(f"{result}['_tags'], at, left = read_tags(data, at, left)")
     with source.block("else:"):
@@ -67,13 +67,13 @@ def _literal(fields: Sequence[Field], values: list[str]) -> str:
 
 def _read_fields(source: FunctionSource, fields: Sequence[Field], path: str) -> list[str]:
     """Add the reading of fields without tags, and return their variables."""
-    found: list[str] = []
+    variables: list[str] = []
     for fixed, run in groupby(fields, key=lambda field: field.fixed is not None):
         if fixed:
-            found += _read_fixed(source, [field.fixed or "" for field in run])
+            variables += _read_fixed(source, [field.fixed or "" for field in run])
         else:
-            found += [_read_field(source, field, path) for field in run]
-    return found
+            variables += [_read_field(source, field, path) for field in run]
+    return variables
 
 
 def _read_fixed(source: FunctionSource, formats: list[str]) -> list[str]:

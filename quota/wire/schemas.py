@@ -40,30 +40,32 @@ def read_release(jar: Path) -> str:
     """Return the Kafka release of a jar, or of the jar in a folder, such as `4.2.1`."""
     path = _find(jar)
     for text in _read(path, _RELEASE, "").values():
-        found = re.search(r"^version=(\S+)", text, re.MULTILINE)
-        if found:
-            return found[1]
+        release = re.search(r"^version=(\S+)", text, re.MULTILINE)
+        if release:
+            return release[1]
     raise BadInput(f"{path} has no {_RELEASE} with a version; name a kafka-clients jar")
 
 
 def write_messages(jar: Path, file: Path) -> None:
     """Write the schemas of the messages between clients and brokers of a jar, without their descriptions."""
     schemas = read_schemas(jar)
-    requests = [each for each in schemas.values() if "broker" in each.get("listeners", ())]
-    names = [name for each in requests for name in (each["name"], f"{each['name'].removesuffix('Request')}Response")]
+    requests = [schema for schema in schemas.values() if "broker" in schema.get("listeners", ())]
+    names = [
+        name for request in requests for name in (request["name"], f"{request['name'].removesuffix('Request')}Response")
+    ]
     kept = {name: _without_about(schemas[name]) for name in sorted(names)}
     file.write_text(json.dumps({"release": read_release(jar), "schemas": kept}, separators=(",", ":")))
 
 
 def read_messages() -> tuple[str, dict[str, Schema]]:
     """Return the release and the schemas of the file."""
-    found = json.loads(MESSAGES.read_bytes())
-    return found["release"], found["schemas"]
+    messages = json.loads(MESSAGES.read_bytes())
+    return messages["release"], messages["schemas"]
 
 
 def _without_about(value: Any) -> Any:  # noqa: ANN401 any JSON
     if isinstance(value, dict):
-        return {key: _without_about(each) for key, each in value.items() if key != "about"}
+        return {key: _without_about(member) for key, member in value.items() if key != "about"}
     return list(map(_without_about, value)) if isinstance(value, list) else value
 
 

@@ -43,7 +43,7 @@ def check_creation(request: ClientRequest, memory: Memory, default_partitions: i
             cost = told or memory.cluster.default_partitions or default_partitions
             created = ExistingTopic(name, NO_ID, cost)
             charged.append(Charged(topic, TopicMutation(name, cost), created, is_estimated=told is None))
-    content = content_digest(request, [each.requested for each in charged])
+    content = content_digest(request, [mutation.requested for mutation in charged])
     return Checked(charged, failed, throttle_ms, content=content)
 
 
@@ -55,16 +55,18 @@ def create(  # noqa: PLR0913, PLR0917
     A client that may not describe the configs of topics is not told the default number of partitions, but it may see
     that of a topic that has been created.
     """
-    message = request.reduced([each.requested for each in admitted], waited_ms)
+    message = request.reduced([mutation.requested for mutation in admitted], waited_ms)
     response: dict[str, Any] = yield BrokerCall(request.key, request.version, message)
     created = {result["name"]: result for result in response[RESULTS[request.key]] if not result["errorCode"]}
-    estimated = [each.topic.name for each in admitted if each.is_estimated and each.topic.name in created]
+    estimated = [
+        mutation.topic.name for mutation in admitted if mutation.is_estimated and mutation.topic.name in created
+    ]
     wait_ms = SHORT_LAG_MS if memory.cluster.default_partitions is None else 0
     described = yield from describe(memory.recent, now, names=estimated, wait_ms=wait_ms)
     seen = {topic.name: topic.partitions for topic in described.topics}
     for partitions in seen.values():
         _learn(memory.cluster, partitions, default_partitions)
-    for topic in (each.topic for each in admitted if each.topic.name in created):
+    for topic in (mutation.topic for mutation in admitted if mutation.topic.name in created):
         topic_id, partitions = created[topic.name].get("topicId", NO_ID), seen.get(topic.name, topic.partitions)
         memory.recent.record(ExistingTopic(topic.name, topic_id, partitions), now)
     return response

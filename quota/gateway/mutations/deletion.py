@@ -56,17 +56,19 @@ _HIDDEN_TEXT = (
 def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
     """Look up the topics, their partitions, and whether the client may delete them."""
     times = Counter(_identity(requested) for requested in request.topics)
-    valid = {each for each, count in times.items() if count == 1 and (each[0] is None) != (each[1] == NO_ID)}
+    valid = {
+        identity for identity, count in times.items() if count == 1 and (identity[0] is None) != (identity[1] == NO_ID)
+    }
     described, results = yield from _find(request, valid, memory, now)
     known = _by_identity(described)
     right = yield from _find_right(request, described, memory)
     if right == ErrorCode.TOPIC_DELETION_DISABLED:
         error = right if request.version >= _FIRST_WITH_DISABLED else ErrorCode.INVALID_REQUEST
-        return Checked([], [topic_result(*each, error, None) for each in times])
+        return Checked([], [topic_result(*identity, error, None) for identity in times])
     may_delete_all = right is not None and right != ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     failed, rejected, charged = [], [], []
-    both_ways = Counter(known[each].topic_id for each in valid if each in known)
+    both_ways = Counter(known[identity].topic_id for identity in valid if identity in known)
     ids_twice = {topic_id for (name, topic_id), count in times.items() if name is None and count > 1}
     for identity, requested in {_identity(requested): requested for requested in request.topics}.items():
         topic = known.get(identity)
@@ -87,8 +89,10 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
     if rejected:
         response = yield BrokerCall(request.key, request.version, request.reduced(rejected, 0))
         failed, throttle_ms = [*failed, *response[RESULTS[request.key]]], response["throttleTimeMs"]
-    once = all(each.topic.topic_id != NO_ID for each in charged)
-    steps = [(each.topic.topic_id if once else each.topic.name, each.topic.partitions) for each in charged]
+    once = all(mutation.topic.topic_id != NO_ID for mutation in charged)
+    steps = [
+        (mutation.topic.topic_id if once else mutation.topic.name, mutation.topic.partitions) for mutation in charged
+    ]
     return Checked(charged, failed, throttle_ms, once, content_digest(request, steps))
 
 
@@ -99,21 +103,21 @@ def delete(
 
     The results of topics that the client named have their names, and the error of an unknown name.
     """
-    ids = [each.topic.topic_id for each in admitted if each.topic.topic_id != NO_ID]
+    ids = [mutation.topic.topic_id for mutation in admitted if mutation.topic.topic_id != NO_ID]
     present = {topic.topic_id: topic for topic in (yield from describe(memory.recent, now, ids=ids)).topics}
     left, results = [], []
-    for each in admitted:
-        topic = present.get(each.topic.topic_id, each.topic)
-        if topic.partitions > each.topic.partitions:
-            results.append(each.rejection(ErrorCode.REQUEST_TIMED_OUT, _grown_text(topic)))
+    for mutation in admitted:
+        topic = present.get(mutation.topic.topic_id, mutation.topic)
+        if topic.partitions > mutation.topic.partitions:
+            results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, _grown_text(topic)))
         else:
-            left.append(each)
+            left.append(mutation)
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
     if left:
-        message = {"topics": [each.requested for each in left], "timeoutMs": request.left_ms(waited_ms)}
+        message = {"topics": [mutation.requested for mutation in left], "timeoutMs": request.left_ms(waited_ms)}
         response = yield BrokerCall(request.key, _VERSION, message)
-    by_id = {each.topic.topic_id: each.topic for each in left}
-    by_name = {each.topic.name: each.topic for each in left}
+    by_id = {mutation.topic.topic_id: mutation.topic for mutation in left}
+    by_name = {mutation.topic.name: mutation.topic for mutation in left}
     named = {_identity(requested)[0] for requested in request.topics}
     for result in response[RESULTS[request.key]]:
         deleted = by_id.get(result["topicId"]) or by_name.get(result["name"])
@@ -153,10 +157,12 @@ def _find(
         name for name, result in controllers.items() if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
     results |= {
-        (each, NO_ID): topic_result(each, NO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT)
-        for each in (*missing, *unsure)
+        (name, NO_ID): topic_result(name, NO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT)
+        for name in (*missing, *unsure)
     }
-    results |= {(None, each): topic_result(None, each, ErrorCode.UNKNOWN_TOPIC_ID, _NO_ID_TEXT) for each in ids}
+    results |= {
+        (None, topic_id): topic_result(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, _NO_ID_TEXT) for topic_id in ids
+    }
     return Described(by_name.topics + late.topics, by_name.hidden | late.hidden), results
 
 

@@ -51,25 +51,25 @@ def describe(
     """
     wanted: list[Identity] = [(name, NO_ID) for name in names]
     wanted += [(None, topic_id) for topic_id in ids]
-    found = Described([], set())
+    described = Described([], set())
     calls = -(-len(wanted) // _TOPICS_A_CALL)
     for pause_ms in _pauses(wait_ms, calls):
         if not wanted:
             break
         missing: list[Identity] = []
         for start in range(0, len(wanted), _TOPICS_A_CALL):
-            missing += yield from _query_broker(wanted[start : start + _TOPICS_A_CALL], recent, now, found)
-        remembered = {each: topic for each in missing if (topic := recent.find(each[0], each[1], now)) is not None}
+            missing += yield from _query_broker(wanted[start : start + _TOPICS_A_CALL], recent, now, described)
+        remembered = {identity: topic for identity in missing if (topic := recent.find(*identity, now)) is not None}
         results = yield from query_controller([topic.name for topic in remembered.values()])
         for wanted_topic, topic in list(remembered.items()):
             if results[topic.name]["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # deleted elsewhere
                 recent.record_deletion(topic, now)
                 del remembered[wanted_topic]
-        found.topics.extend(remembered.values())
-        wanted = [each for each in missing if each not in remembered]
+        described.topics.extend(remembered.values())
+        wanted = [identity for identity in missing if identity not in remembered]
         if wanted and pause_ms:
             yield Pause(pause_ms)
-    return found
+    return described
 
 
 def find_named(
@@ -79,18 +79,18 @@ def find_named(
 
     A name that the controller knows is waited for, for `wait_ms`. A name that is given twice is sent to it twice.
     """
-    found = yield from describe(recent, now, names=list(dict.fromkeys(names)))
-    known = {topic.name for topic in found.topics}
+    described = yield from describe(recent, now, names=list(dict.fromkeys(names)))
+    known = {topic.name for topic in described.topics}
     results = yield from query_controller([name for name in names if name not in known])
     late = [name for name, result in results.items() if exists(result)]
     later = yield from describe(recent, now, names=late, wait_ms=wait_ms)
-    return Described(found.topics + later.topics, found.hidden | later.hidden), results
+    return Described(described.topics + later.topics, described.hidden | later.hidden), results
 
 
 def _query_broker(
-    wanted: Sequence[Identity], recent: RecentTopics, now: int, found: Described
+    wanted: Sequence[Identity], recent: RecentTopics, now: int, described: Described
 ) -> Generator[BrokerCall, list[DescribedTopic], list[Identity]]:
-    """Add the topics that the broker knows to `found`; return those that it does not know."""
+    """Add the topics that the broker knows to `described`; return those that it does not know."""
     topics = [{"name": name, "topicId": topic_id} for name, topic_id in wanted]
     message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
     response = yield BrokerCall(ApiKey.METADATA, METADATA_VERSION, message)
@@ -100,10 +100,10 @@ def _query_broker(
         if topic.error_code in _UNKNOWN or recent.is_gone(topic.topic_id, now):
             missing |= identities
         elif not topic.error_code and topic.name is not None:
-            found.topics.append(_corrected(topic, topic.name, recent.find(topic.name, NO_ID, now)))
+            described.topics.append(_corrected(topic, topic.name, recent.find(topic.name, NO_ID, now)))
         elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            found.hidden.update(identities)
-    return [each for each in wanted if each in missing]
+            described.hidden.update(identities)
+    return [identity for identity in wanted if identity in missing]
 
 
 def query_controller(names: Sequence[str]) -> Generator[BrokerCall, dict[str, Any], dict[str, TopicResponse]]:
@@ -143,7 +143,7 @@ def lag_ms(timeout_ms: int) -> int:
 
 def _pauses(wait_ms: int, calls: int) -> Iterator[int]:
     """Yield pauses [ms] that add up to `wait_ms`, then 0; they are longer if each poll takes many calls."""
-    pause, longest = (each * calls for each in _PAUSES_MS)
+    pause, longest = (pause_ms * calls for pause_ms in _PAUSES_MS)
     while wait_ms > 0:
         yield min(pause, wait_ms)
         wait_ms -= pause

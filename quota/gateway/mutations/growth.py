@@ -77,23 +77,23 @@ def grow(
     request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
     """Grow topics that were not made again since they were charged; return the cluster's response."""
-    names = [each.topic.name for each in admitted]
+    names = [mutation.topic.name for mutation in admitted]
     present = {topic.name: topic for topic in (yield from describe(memory.recent, now, names=names)).topics}
     left, results = [], []
-    for each in admitted:
-        topic_id = present.get(each.topic.name, each.topic).topic_id
-        if NO_ID in {topic_id, each.topic.topic_id} or topic_id == each.topic.topic_id:
-            left.append(each)
+    for mutation in admitted:
+        topic_id = present.get(mutation.topic.name, mutation.topic).topic_id
+        if NO_ID in {topic_id, mutation.topic.topic_id} or topic_id == mutation.topic.topic_id:
+            left.append(mutation)
         else:
-            results.append(each.rejection(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
+            results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
     if left:
-        message = request.reduced([each.requested for each in left], waited_ms)
+        message = request.reduced([mutation.requested for mutation in left], waited_ms)
         response = yield BrokerCall(request.key, request.version, message)
     grown = {result["name"] for result in response[RESULTS[request.key]] if not result["errorCode"]}
-    for each in left:
-        if each.topic.name in grown:
-            memory.recent.record(each.topic, now)
+    for mutation in left:
+        if mutation.topic.name in grown:
+            memory.recent.record(mutation.topic, now)
     return {**response, RESULTS[request.key]: [*response[RESULTS[request.key]], *results]}
 
 
@@ -106,10 +106,10 @@ def _find(
 ) -> Generator[BrokerCall | Pause, Any, tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
     """Return the topics that exist, by name, and the error results of the others."""
     topics, results = yield from find_named(recent, now, names, lag_ms(request.message["timeoutMs"]))
-    found = {topic.name: topic for topic in topics.topics}
-    late = [name for name, result in results.items() if exists(result) and name not in found]
+    present = {topic.name: topic for topic in topics.topics}
+    late = [name for name, result in results.items() if exists(result) and name not in present]
     results |= yield from query_controller(late)  # they may have been deleted meanwhile
-    return found, [unresolved(result) for name, result in results.items() if name not in found]
+    return present, [unresolved(result) for name, result in results.items() if name not in present]
 
 
 def _validate_present(

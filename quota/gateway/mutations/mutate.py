@@ -78,14 +78,14 @@ def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable
     arrived_at = clock()
     checked = yield from _check(request, rules, memory, clock)
     if request.only_validates:
-        valid = [each.rejection(ErrorCode.NONE, None) for each in checked.charged]
+        valid = [mutation.rejection(ErrorCode.NONE, None) for mutation in checked.charged]
         message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
         return MutationResponse(message, mute_ms=0, topics={})
 
     def left_ms() -> int:
         return _limit_ms(request, rules, clock() - arrived_at)
 
-    names, ends_at = [each.topic.name for each in checked.charged], arrived_at + request.time_limit_ms
+    names, ends_at = [mutation.topic.name for mutation in checked.charged], arrived_at + request.time_limit_ms
     with memory.changing.take(names, ends_at, clock) as ahead:
         waited = yield from wait(ahead, left_ms)
         if waited or any(memory.recent.is_changed(name, arrived_at) for name in names):
@@ -102,13 +102,13 @@ def _carry_out(  # noqa: PLR0913, PLR0917
         outcome = _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME, _SILENT)
     elif checked.charged:
         outcome = yield from _decide(request, checked, rules, memory, clock, arrived_at)
-    admitted = [each for index, each in enumerate(checked.charged) if index in outcome.admitted]
-    others = [each for index, each in enumerate(checked.charged) if index not in outcome.admitted]
+    admitted = [mutation for index, mutation in enumerate(checked.charged) if index in outcome.admitted]
+    others = [mutation for index, mutation in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     if admitted:
         response = yield from _forward(request, admitted, clock() - arrived_at, rules, memory, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
-    rejected = [other.rejection(outcome.error, outcome.message) for other in others]
+    rejected = [mutation.rejection(outcome.error, outcome.message) for mutation in others]
     return MutationResponse(
         {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *rejected]},
         mute_ms=outcome.throttle_ms,
@@ -173,7 +173,7 @@ def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -
         request_id="",
         operation=OPERATIONS[request.key],
         api_version=request.version,
-        topics=[each.cost for each in checked.charged],
+        topics=[mutation.cost for mutation in checked.charged],
         user=request.user,
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,

@@ -52,7 +52,7 @@ class ClientRequest:
     def time_limit_ms(self) -> int:
         """The time from its arrival to its response [ms]: the client's own limit, at most until its session ends."""
         limits = (self.message["timeoutMs"], self.session_left_ms)
-        return min(each for each in limits if each is not None)
+        return min(limit for limit in limits if limit is not None)
 
     @property
     def client(self) -> tuple[str, str | None]:

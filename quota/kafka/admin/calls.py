@@ -160,9 +160,9 @@ class Calls:
         """Run a call until each topic has an outcome; `find` returns their mutations."""
         now = asyncio.get_running_loop().time
         try:
-            found = await find
-            topics = [topic for topic in found if isinstance(topic, TopicMutation)]
-            for unknown in (topic for topic in found if isinstance(topic, UnknownCost)):
+            costs = await find
+            topics = [topic for topic in costs if isinstance(topic, TopicMutation)]
+            for unknown in (topic for topic in costs if isinstance(topic, UnknownCost)):
                 call.fail([unknown.name], unknown.error)
             if now() >= call.deadline:
                 for name in list(call.pending):

@@ -105,7 +105,7 @@ class Applier:
                 if once and self._at_end >= self._offsets.keys():
                     break
             self._ledger.begin(
-                {number: AppliedOffset(each.offset, each.offset) for number, each in self._offsets.items()}
+                {number: AppliedOffset(position.offset, position.offset) for number, position in self._offsets.items()}
             )
             self._ledger.commit()
         except Stopped:
@@ -173,7 +173,7 @@ class Applier:
         """Carry out a batch; it starts only if no other applier has taken over."""
         if not messages:
             return
-        decisions = [each for each in map(self._admitted, messages) if each is not None]
+        decisions = [decision for decision in map(self._admitted, messages) if decision is not None]
         self._note_deletions(decisions)
         plans = [self._plan(decision) for decision in decisions]
         for message in messages:
@@ -183,7 +183,9 @@ class Applier:
         tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
         outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
-        self._ledger.commit((each.key, _result(each, topics)) for each, topics in zip(decisions, results, strict=True))
+        self._ledger.commit(
+            (decision.key, _result(decision, topics)) for decision, topics in zip(decisions, results, strict=True)
+        )
         for topics in results:
             self.stats.add(topics)
         self.stats.batches += 1
@@ -198,20 +200,20 @@ class Applier:
         """
         first: dict[str, Source | None] = {}
         left = _MAX_NOTED_BYTES
-        for each in decisions:
-            if each.decision.operation is Operation.DELETE_TOPICS and not each.decision.validate_only:
-                for topic in admitted_topics(each.decision.topics):
+        for admitted in decisions:
+            if admitted.decision.operation is Operation.DELETE_TOPICS and not admitted.decision.validate_only:
+                for topic in admitted_topics(admitted.decision.topics):
                     left -= len(topic.name) + _ID_BYTES
-                    first.setdefault(topic.name, each.source if left >= 0 else None)
+                    first.setdefault(topic.name, admitted.source if left >= 0 else None)
         noted = {name: source for name, source in first.items() if source and not self._noted(source, name)}
-        found = self._target.topic_ids(list(noted))
-        for name, topic_id in found.items():
+        topic_ids = self._target.topic_ids(list(noted))
+        for name, topic_id in topic_ids.items():
             source = noted[name]
             position = self._offsets[source.partition]
             ids = position.deletions.get(source.offset, {}) | {name: topic_id}
             deletions = position.deletions | {source.offset: ids}
             self._offsets[source.partition] = msgspec.structs.replace(position, deletions=deletions)
-        if found:
+        if topic_ids:
             self._ledger.begin(self._offsets_with_next_batch())
             self._ledger.commit()
 
@@ -221,13 +223,13 @@ class Applier:
 
     def _report_positions(self) -> None:
         topic = self._settings.topics.decisions
-        self.stats.positions = {(topic, number): each.offset for number, each in self._offsets.items()}
+        self.stats.positions = {(topic, number): position.offset for number, position in self._offsets.items()}
 
     def _offsets_with_next_batch(self) -> dict[int, AppliedOffset]:
         """Return the offsets, with the next batch marked as possibly started."""
         return {
-            number: msgspec.structs.replace(each, maybe_until=max(each.maybe_until, each.offset + _BATCH))
-            for number, each in self._offsets.items()
+            number: msgspec.structs.replace(position, maybe_until=max(position.maybe_until, position.offset + _BATCH))
+            for number, position in self._offsets.items()
         }
 
     def _admitted(self, message: Message) -> _AdmittedDecision | None:

@@ -50,13 +50,13 @@ class ClusterQuotas:
             request = {"components": [], "strict": False}
             response = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
             _check_response(response, "DescribeConfigs")
-            found = {}
+            rates = {}
             for entry in response["entries"] or ():
                 entity = QuotaEntity.from_parts(entry["entity"])
                 for value in entry["values"]:
                     if entity is not None and value["key"] == RATE_CONFIG:
-                        found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
-            return found
+                        rates[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
+            return rates
 
         return asyncio.run(self._query("cannot read the quotas of Kafka at", describe))
 

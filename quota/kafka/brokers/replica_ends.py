@@ -45,7 +45,7 @@ class Ends(NamedTuple):
 
     def bound(self, offsets: dict[int, int]) -> dict[int, int]:
         """Return earlier end offsets, reduced by records that were lost since: those that only a failed leader had."""
-        return {each: min(end, self.offsets[each]) for each, end in offsets.items()} if self.complete else offsets
+        return {number: min(end, self.offsets[number]) for number, end in offsets.items()} if self.complete else offsets
 
 
 class ReplicaEnds:
@@ -79,12 +79,12 @@ class ReplicaEnds:
 
     async def _fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
         await self._keep(replicas)
-        found_ends = await asyncio.gather(*(self._fetch_from(*item) for item in replicas.items()))
-        found: dict[int, int] = {}
-        for ends in found_ends:
-            found |= {partition: max(end, found.get(partition, end)) for partition, end in ends.items()}
+        broker_ends = await asyncio.gather(*(self._fetch_from(*item) for item in replicas.items()))
+        offsets: dict[int, int] = {}
+        for ends in broker_ends:
+            offsets |= {partition: max(end, offsets.get(partition, end)) for partition, end in ends.items()}
         requested = sum(map(len, replicas.values()))
-        return Ends(found, complete=sum(map(len, found_ends)) == requested)
+        return Ends(offsets, complete=sum(map(len, broker_ends)) == requested)
 
     async def _keep(self, addresses: "Mapping[Address, list[int]] | tuple[()]") -> None:
         """Close the connections to other brokers."""
@@ -148,7 +148,7 @@ async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[i
     message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": requested}]}
     async with asyncio.timeout(_RESPONSE_SECONDS):
         response = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
-    found = [partition for of_topic in response["topics"] for partition in of_topic["partitions"]]
-    for code in {each["errorCode"] for each in found} - {ErrorCode.NONE} - _NO_REPLICA:
+    responses = [partition for of_topic in response["topics"] for partition in of_topic["partitions"]]
+    for code in {partition["errorCode"] for partition in responses} - {ErrorCode.NONE} - _NO_REPLICA:
         raise ClusterError(str(KafkaError(code).str()))
-    return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}
+    return {partition["partitionIndex"]: partition["offset"] for partition in responses if not partition["errorCode"]}

@@ -154,7 +154,7 @@ def _rejection(response: HTTPError) -> str:
 
 def _shown(text: str) -> str:
     """Return a server's text as one line, for a terminal."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_MAX_SHOWN]
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())[:_MAX_SHOWN]
 
 
 def credentials_in(config: Mapping[str, Any]) -> ClientCredentials | None:
@@ -212,24 +212,24 @@ class TokenFunction:
 def call_function(callback: TokenCallback, name: str, config: str = "") -> tuple[Any, ...]:
     """Call a function for its token."""
     try:
-        found = callback(config)
+        result = callback(config)
     except ClusterError:  # of a TokenFunction, which says all of this
         raise
     except Exception as error:  # noqa: BLE001 it is not ours
         text = " ".join(str(error).split())[:_MAX_SHOWN]
         raise ClusterError(f"cannot get a token by {name}: {type(error).__name__}: {text}") from None
-    if not (isinstance(found, tuple) and len(found) > 1 and isinstance(found[0], str)):
-        raise ClusterError(f"cannot get a token by {name}: expected {_SHAPE}, got {type(found).__name__}")
-    if isinstance(found[1], bool) or not isinstance(found[1], int | float):
-        raise ClusterError(f"cannot get a token by {name}: the expiry is {type(found[1]).__name__}, expected seconds")
-    return found
+    if not (isinstance(result, tuple) and len(result) > 1 and isinstance(result[0], str)):
+        raise ClusterError(f"cannot get a token by {name}: expected {_SHAPE}, got {type(result).__name__}")
+    if isinstance(result[1], bool) or not isinstance(result[1], int | float):
+        raise ClusterError(f"cannot get a token by {name}: the expiry is {type(result[1]).__name__}, expected seconds")
+    return result
 
 
-def to_token(found: tuple[Any, ...]) -> Token:
+def to_token(result: tuple[Any, ...]) -> Token:
     """Convert the result of a function to a token."""
-    principal = found[_PRINCIPAL] if len(found) > _PRINCIPAL else ""
-    extensions = found[_EXTENSIONS] if len(found) > _EXTENSIONS else {}
-    return Token(found[0], str(principal or ""), dict(extensions or {}))
+    principal = result[_PRINCIPAL] if len(result) > _PRINCIPAL else ""
+    extensions = result[_EXTENSIONS] if len(result) > _EXTENSIONS else {}
+    return Token(result[0], str(principal or ""), dict(extensions or {}))
 
 
 def _load(name: str) -> TokenCallback:

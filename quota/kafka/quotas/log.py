@@ -163,7 +163,7 @@ class QuotaLog:
         unread = self._unread(ends)
         if unread:
             # Assigned only while there is something to read: a pending fetch would delay the next watermark request.
-            self._consumer.assign([TopicPartition(self._topic, each, self._positions[each]) for each in unread])
+            self._consumer.assign([TopicPartition(self._topic, number, self._positions[number]) for number in unread])
             try:
                 self._read_up_to(unread)
             finally:
@@ -185,8 +185,8 @@ class QuotaLog:
         self._replicated = bool(in_sync)
         if not in_sync:
             return Ends(offsets, complete=True)
-        found = self._replicas.fetch(in_sync)
-        return Ends({each: max(end, found.offsets.get(each, end)) for each, end in offsets.items()}, found.complete)
+        ends = self._replicas.fetch(in_sync)
+        return Ends({number: max(end, ends.offsets.get(number, end)) for number, end in offsets.items()}, ends.complete)
 
     def _unread(self, ends: Mapping[int, int]) -> dict[int, int]:
         return {partition: end for partition, end in ends.items() if self._positions[partition] < end}

@@ -37,7 +37,7 @@ class LoggedRates:
         """Return the rates in force [mutations/s]."""
 
         def rates(log: QuotaLog) -> dict[QuotaEntity, float]:
-            return {each.entity: each.quota.rate for each in log.timeline.configured(log.now) if each.quota}
+            return {change.entity: change.quota.rate for change in log.timeline.configured(log.now) if change.quota}
 
         return await self._call(rates)
 

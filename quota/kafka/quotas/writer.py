@@ -100,7 +100,7 @@ def alter_quotas(
             done[entity] = record, present.moment if present else log.now
         else:
             records.append(record)
-    written = _write_until_complete(settings, log, records, lambda each, at: log.timeline.latest(each.entity, at))
+    written = _write_until_complete(settings, log, records, lambda record, at: log.timeline.latest(record.entity, at))
     return done | {record.entity: (record, since) for record, since in written}
 
 
@@ -141,8 +141,11 @@ def _write_until_complete(
     of a record's entity as of a time (epoch ms), with the whole that results.
     """
     done: list[tuple[AlterRecord, int]] = []
-    joint = (each if each.effective_at is None else joined(each, version(each, each.effective_at)) for each in records)
-    incomplete: dict[bytes, tuple[AlterRecord, QuotaLogRecord]] = {each.key: (each, each) for each in joint}
+    joint = (
+        record if record.effective_at is None else joined(record, version(record, record.effective_at))
+        for record in records
+    )
+    incomplete: dict[bytes, tuple[AlterRecord, QuotaLogRecord]] = {record.key: (record, record) for record in joint}
     for _ in range(_MAX_ATTEMPTS):
         if not incomplete:
             return done
@@ -163,5 +166,5 @@ def _write_until_complete(
                 next_record = replace(whole_record, altered_by=record.altered_by, comment=record.comment)
                 incomplete[key] = record, next_record
     record, _ = next(iter(incomplete.values()))
-    what = record.entity if isinstance(record, QuotaRecord) else "the callback"
-    raise ClusterError(f"{what} is being changed concurrently by others; see quotas history, then try again")
+    subject = record.entity if isinstance(record, QuotaRecord) else "the callback"
+    raise ClusterError(f"{subject} is being changed concurrently by others; see quotas history, then try again")

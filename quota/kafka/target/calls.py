@@ -39,15 +39,15 @@ class TopicCalls:
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
             return {}, {}
-        found, errors = {}, {}
+        topics, errors = {}, {}
         for name, future in self._admin.describe_topics(TopicCollection(legal), request_timeout=seconds).items():
             try:
                 topic = future.result()
-                found[name] = FoundTopic(len(topic.partitions), str(topic.topic_id))
+                topics[name] = FoundTopic(len(topic.partitions), str(topic.topic_id))
             except KafkaException as error:
                 if error.args[0].code() not in _NO_SUCH_TOPIC:
                     errors[name] = error.args[0]
-        return found, errors
+        return topics, errors
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
         """Carry out tasks that fit into one call, and return the error of each topic, or None."""
@@ -66,7 +66,7 @@ class TopicCalls:
         except (ValueError, TypeError) as error:  # librdkafka rejects one of them without sending any
             if len(tasks) == 1:
                 return {tasks[0].name: KafkaError(KafkaError.INVALID_REQUEST, str(error))}
-            return {name: each for task in tasks for name, each in self._change([task], seconds).items()}
+            return {name: outcome for task in tasks for name, outcome in self._change([task], seconds).items()}
         return {name: _error_of(future) for name, future in futures.items()}
 
     def _futures(self, tasks: Sequence[Task], seconds: float) -> dict[str, Future[None]]:

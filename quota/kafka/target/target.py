@@ -107,26 +107,26 @@ class Target:
             answered = self._carry_out(call, deadline)
             results += answered
             if deadline.has_passed:
-                outage = next((each for each in answered if each.error_code in TRANSIENT_CODES), None)
+                outage = next((result for result in answered if result.error_code in TRANSIENT_CODES), None)
         return results
 
     def partitions(self, names: Sequence[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
         """Return the partition counts of topics, without those that do not exist, and the errors of others."""
-        found, errors = self._calls.describe(names, seconds) if names else ({}, {})
-        return self._corrected(found, names), errors
+        topics, errors = self._calls.describe(names, seconds) if names else ({}, {})
+        return self._corrected(topics, names), errors
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
         """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
-        found, _ = self._calls.describe(names, _MAX_CALL_SECONDS) if names else ({}, {})
-        return {name: topic.topic_id for name, topic in found.items() if not self._recent.has(name, time.monotonic())}
+        topics, _ = self._calls.describe(names, _MAX_CALL_SECONDS) if names else ({}, {})
+        return {name: topic.topic_id for name, topic in topics.items() if not self._recent.has(name, time.monotonic())}
 
     def record(self, task: Task) -> None:
         """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
         if not task.validate_only:
             self._recent.record(task.name, task.partitions_after, time.monotonic())
 
-    def _corrected(self, found: Mapping[str, FoundTopic], names: Sequence[str]) -> dict[str, int]:
-        reported = {name: topic.partitions for name, topic in found.items()}
+    def _corrected(self, topics: Mapping[str, FoundTopic], names: Sequence[str]) -> dict[str, int]:
+        reported = {name: topic.partitions for name, topic in topics.items()}
         return self._recent.correct(reported, names, time.monotonic())
 
     def _carry_out(self, call: Sequence[Task], deadline: Deadline) -> list[TopicResult]:
@@ -180,14 +180,14 @@ class Target:
         """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
         now_ms = time.time() * 1000
         names = [task.name for task in tasks if needs_topic(task, now_ms)]
-        found, problems = self._calls.describe(names, seconds) if names else ({}, {})
-        current = self._corrected(found, names)
+        known, problems = self._calls.describe(names, seconds) if names else ({}, {})
+        current = self._corrected(known, names)
         answers: _Answers = {}
         for task in tasks:
             if task.name in problems:
                 answers[task.name] = after_error(task, problems[task.name])
                 continue
-            if task.maybe_done and task.topic_id and task.name in found and found[task.name].topic_id != task.topic_id:
+            if task.maybe_done and task.topic_id and task.name in known and known[task.name].topic_id != task.topic_id:
                 answers[task.name] = TopicResult(task.name, found_done=True)  # it was deleted, and created again
                 continue
             result = before_call(task, current.get(task.name), now_ms)

@@ -52,11 +52,11 @@ def weaknesses(topic: DescribedTopic, brokers: int) -> Iterator[Weakness]:
 
 def durability_warnings(topics: Mapping[str, DescribedTopic], brokers: int) -> Iterator[str]:
     """Yield a line for each way in which topics are less safe than the cluster allows, with what to do."""
-    found: dict[Weakness, list[str]] = {}
+    by_weakness: dict[Weakness, list[str]] = {}
     for name, topic in sorted(topics.items()):
         for weakness in weaknesses(topic, brokers):
-            found.setdefault(weakness, []).append(name)
-    for weakness, names in found.items():
+            by_weakness.setdefault(weakness, []).append(name)
+    for weakness, names in by_weakness.items():
         yield f"{_named(names)}: {_advice(weakness, brokers)}"
 
 

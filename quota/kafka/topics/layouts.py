@@ -54,13 +54,13 @@ class ClusterLayout:
     def size(self) -> int:
         """The number of brokers, including those that are down but have replicas."""
         partitions = (partition for topic in self.topics.values() for partition in topic.partitions)
-        return len({*self.brokers, *(broker for each in partitions for broker in each.replicas)})
+        return len({*self.brokers, *(broker for partition in partitions for broker in partition.replicas)})
 
 
-def cluster_layout(found: ClusterMetadata) -> ClusterLayout:
+def cluster_layout(metadata: ClusterMetadata) -> ClusterLayout:
     """Return the layout that a cluster's metadata describes."""
-    topics = {name: _layout(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
-    return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
+    topics = {name: _layout(name, topic) for name, topic in sorted(metadata.topics.items()) if topic.error is None}
+    return ClusterLayout(str(metadata.cluster_id), tuple(sorted(metadata.brokers)), topics)
 
 
 def _layout(name: str, topic: TopicMetadata) -> TopicLayout:

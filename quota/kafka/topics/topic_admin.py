@@ -68,17 +68,17 @@ class TopicAdmin:
 
     def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, str | None]], dict[str, str]]:
         """Return the configs of existing topics, sensitive ones masked, and why those of others cannot be read."""
-        found: dict[str, dict[str, str | None]] = {}
+        configs: dict[str, dict[str, str | None]] = {}
         rejected: dict[str, str] = {}
         with self._errors("describe the configs of topics"):
             futures = self._config_futures(names)
         for name, future in futures.items():
             try:
                 entries = sorted(future.result().items())
-                found[name] = {config: MASK if entry.is_sensitive else entry.value for config, entry in entries}
+                configs[name] = {config: MASK if entry.is_sensitive else entry.value for config, entry in entries}
             except KafkaException as error:
                 rejected[name] = reason(error)
-        return found, rejected
+        return configs, rejected
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
         """Create topics, unless another program creates them at the same time."""
