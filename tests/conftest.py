@@ -38,7 +38,7 @@ _NUMBERS = itertools.count()
 def pytest_terminal_summary(terminalreporter):
     """Print each reason why tests were skipped once, with their number; a reason says what to install."""
     skipped = terminalreporter.stats.get("skipped", [])
-    reasons = Counter(each.longrepr[2].removeprefix("Skipped: ") for each in skipped)
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, tests in reasons.most_common():
         terminalreporter.write_line(f"{tests} skipped: {reason}")
 

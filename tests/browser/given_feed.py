@@ -40,10 +40,10 @@ class GivenFeed(Feed):
     def storm(self, **names):
         """Decide three requests of 60 mutations at the same time: one is admitted, two are rejected."""
         at = now_ms()
-        requests = [resolved(60, at=at + each, offset=self.count + each) for each in range(3)]
+        requests = [resolved(60, at=at + number, offset=self.count + number) for number in range(3)]
         self.count += 3
         _, decisions = decide_all(*requests, algorithm=TokenBucket(Window()))
-        for each in decisions:
-            self.state.record(ReceivedAnswer(replace(each, **names), at + 200))
+        for decision in decisions:
+            self.state.record(ReceivedAnswer(replace(decision, **names), at + 200))
         self.state.refresh(at, self.quotas, changed=False)
         return decisions

@@ -79,8 +79,8 @@ def _busy_feed(settings):
         while at < begin + _SECONDS * 1000:
             lines.append((round(at), request_json(*sizes, timestamp=round(at), user=user, client_id=client)))
             at += chance.expovariate(1 / seconds) * 1000
-    for each in simulate((line for _, line in sorted(lines)), feed.quotas, TokenBucket(Window())):
-        feed.state.record(ReceivedAnswer(each, each.timestamp + round(chance.lognormvariate(5.3, 0.45))))
+    for answer in simulate((line for _, line in sorted(lines)), feed.quotas, TokenBucket(Window())):
+        feed.state.record(ReceivedAnswer(answer, answer.timestamp + round(chance.lognormvariate(5.3, 0.45))))
     feed.state.refresh(now_ms(), feed.quotas, changed=False)
     return feed
 

@@ -51,9 +51,9 @@ def dashboard(deployment, tmp_path):
         return process, re.fullmatch(r"dashboard at (http://127\.0\.0\.1:\d+/)\n", line)[1]
 
     yield _start
-    for each in started:
-        each.kill()
-        each.communicate()
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 def send(settings, *partitions, user="alice"):

@@ -65,7 +65,7 @@ def test_without_requests_it_says_so_and_draws_its_charts(page):
     assert painted(page) == 4
     assert console_messages(page) == []
     assert tiles(page)["Mutations admitted"] == "0"
-    assert [each.text for each in page.find_elements(By.CSS_SELECTOR, "#trial button")] == ["Try on the last hour"]
+    assert [button.text for button in page.find_elements(By.CSS_SELECTOR, "#trial button")] == ["Try on the last hour"]
 
 
 def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed):
@@ -87,8 +87,8 @@ def test_a_bucket_fills_up_between_decisions(page, feed):
     feed.storm()
 
     def tokens():
-        found = page.execute_script("return document.querySelector('#tenants-table .amount')?.textContent")
-        return float(found.partition(" of ")[0]) if found else math.nan
+        amount = page.execute_script("return document.querySelector('#tenants-table .amount')?.textContent")
+        return float(amount.partition(" of ")[0]) if amount else math.nan
 
     until(lambda: tokens() < 50)
     first = tokens()
@@ -104,7 +104,7 @@ def test_a_debt_is_never_shown_as_zero(page, feed):
 
 def test_a_quota_change_appears_and_is_marked(page, feed):
     feed.set_quota(QuotaEntity("alice"), 10.0, comment="<b>more</b>")
-    newest = until(lambda: (found := rows(page, "changes-table")) and len(found) == 2 and found[0])
+    newest = until(lambda: (changes := rows(page, "changes-table")) and len(changes) == 2 and changes[0])
     assert "controller_mutation_rate=5.0 → controller_mutation_rate=10.0" in newest
     assert "<b>more</b>" in newest
 
@@ -153,7 +153,7 @@ def test_what_is_shown_has_an_address_that_shows_it_again(page, feed):
     feed.storm()
     bob = feed.storm(user="bob", user_tag="bob")
     page.find_element(By.ID, "filter").send_keys("bob")
-    (_,) = until(lambda: len(found := rows(page, "tenants-table")) == 1 and found)
+    (_,) = until(lambda: len(tenants := rows(page, "tenants-table")) == 1 and tenants)
     page.find_element(By.CSS_SELECTOR, "#tenants-table tbody button").click()
     until(lambda: len(rows(page, "tenant-decisions")) == 3)
     page.find_element(By.CSS_SELECTOR, "#tenant-decisions tbody tr:first-child button").click()
@@ -278,7 +278,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page, feed, scheme):
     until(lambda: len(rows(page, "decisions-table")) == 6)
     assert page.execute_script("return document.documentElement.scrollWidth") == 390
     widths = page.execute_script(
-        "return [...document.querySelectorAll('.scroll')].map((each) => each.scrollWidth - each.clientWidth)"
+        "return [...document.querySelectorAll('.scroll')].map((box) => box.scrollWidth - box.clientWidth)"
     )
     assert max(widths) <= 1
     assert painted(page) == 4
@@ -298,7 +298,7 @@ CONTRAST = """
 const [text, ground] = [...arguments].map((name) => {
   const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)
-    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
+    .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
   return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05;
 });
 return Math.max(text, ground) / Math.min(text, ground);

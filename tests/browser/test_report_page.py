@@ -83,14 +83,14 @@ def test_its_own_policy_blocks_foreign_resources_and_scripts(page):
         "const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s)"
     )
     assert driver.title == "Topic mutations"
-    assert len([each for each in console_messages(driver) if "Content Security Policy" in each]) == 2
+    assert len([message for message in console_messages(driver) if "Content Security Policy" in message]) == 2
 
 
 def test_names_and_errors_are_text(page):
     driver = page()
     assert driver.title == "Topic mutations"
-    names = [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tbody th")]
-    assert any(NASTY.replace("'", "\\'") in each or NASTY in each for each in names)
+    names = [cell.text for cell in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tbody th")]
+    assert any(NASTY.replace("'", "\\'") in name or NASTY in name for name in names)
     assert "user 'עלי\\u202e' (spelled '\\u05e2\\u05dc\\u05d9\\u202e')" in names
     assert "<b>value</b>" in text(driver, "#letters-table")
     assert "<i>why</i>" in text(driver, "#changes-table")
@@ -138,7 +138,7 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     press(driver, Keys.ENTER)
     rows = until(lambda: driver.find_elements(By.CSS_SELECTOR, "#load .values tbody tr"))
     assert len(rows) == 181
-    assert [each.text for each in rows[60].find_elements(By.CSS_SELECTOR, "th, td")] == [
+    assert [cell.text for cell in rows[60].find_elements(By.CSS_SELECTOR, "th, td")] == [
         "2026-11-21 01:00",
         "0.667",
         "0.283",
@@ -150,7 +150,7 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
 def test_no_line_breaks_between_a_number_and_its_unit(page):
     shown = page().execute_script(
         "return [...document.querySelectorAll('#tiles, .charts .text, .u-legend')]"
-        ".map((each) => each.textContent).join()"
+        ".map((element) => element.textContent).join()"
     )
     assert "200\u00a0ms" in shown
     assert "99\u00a0%" in shown
@@ -168,8 +168,8 @@ def labels_above_lines(driver):
         const {fillText, clearRect} = prototype;
         prototype.fillText = function (text, x, y) {
           const half = this.measureText(text).width / 2;
-          const found = this.textAlign === "center" && this.canvas.closest("#load");
-          if (found) texts.push([String(text), x - half, x + half, y]);
+          const isLabel = this.textAlign === "center" && this.canvas.closest("#load");
+          if (isLabel) texts.push([String(text), x - half, x + half, y]);
           return fillText.call(this, text, x, y);
         };
         prototype.clearRect = function (...area) {
@@ -182,7 +182,7 @@ def labels_above_lines(driver):
           done(texts);
         }));
     """
-    return [each for each in driver.execute_async_script(script) if each[3] < 30]
+    return [label for label in driver.execute_async_script(script) if label[3] < 30]
 
 
 CLOSE = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
@@ -269,7 +269,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page):
     assert painted(driver) == 4
     for frame in driver.find_elements(By.CSS_SELECTOR, ".scroll"):
         assert frame.get_property("scrollWidth") <= frame.get_property("clientWidth") + 1
-    bob = next(each for each in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tr") if "'bob'" in each.text)
+    bob = next(row for row in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tr") if "'bob'" in row.text)
     shown = driver.execute_script(
         "const shown = (cell) => getComputedStyle(cell, '::before').content + cell.textContent;"
         "return [...arguments[0].cells].slice(1).map(shown)",
@@ -286,7 +286,7 @@ def test_of_all_tenants_the_one_with_the_lowest_tokens_is_among_the_three_that_a
     assert shown.startswith("The lowest was -176 % of the burst, of user 'quiet', at 2026-11-21 01:00 UTC.")
     assert "-176 %" in text(driver, "#tenants-table tbody")
     labels = driver.find_elements(By.CSS_SELECTOR, "#tokens .u-legend .u-series:not(:first-child) .u-label")
-    assert [each.text for each in labels] == ["user 'quiet'", "user 'a'", "user 'b'"]
+    assert [label.text for label in labels] == ["user 'quiet'", "user 'a'", "user 'b'"]
 
 
 def test_effects_of_other_quotas_are_a_table(page):

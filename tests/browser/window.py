@@ -35,13 +35,13 @@ def set_window(driver, width=1280, height=900, scheme="light"):
 
 def console_messages(driver):
     """Return the messages of the console since the last call."""
-    return [each["message"] for each in driver.get_log("browser")]
+    return [entry["message"] for entry in driver.get_log("browser")]
 
 
 def requested_urls(driver):
     """Return the URLs requested since the last call."""
-    events = [json.loads(each["message"])["message"] for each in driver.get_log("performance")]
-    return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
 
 def breakable_units(shown):

@@ -41,15 +41,15 @@ def load() -> float:
 
 def peak_mebibytes(process: int) -> tuple[float, float]:
     """Return the peak memory (MiB) of a process, and the largest peak of its descendants."""
-    peaks = {each: _field(Path(f"/proc/{each}/status"), "VmHWM") / 1024 for each in _family(process)}
+    peaks = {pid: _field(Path(f"/proc/{pid}/status"), "VmHWM") / 1024 for pid in _family(process)}
     return peaks.pop(process), max(peaks.values(), default=0.0)
 
 
 def processor_seconds(process: int) -> float:
     """Return the processor time (s) that a process and its descendants have taken so far."""
     ticks = 0
-    for each in _family(process):
-        fields = " ".join(_lines(f"/proc/{each}/stat")).rpartition(")")[2].split()
+    for pid in _family(process):
+        fields = " ".join(_lines(f"/proc/{pid}/stat")).rpartition(")")[2].split()
         ticks += sum(map(int, fields[_USER_TIME : _USER_TIME + 2]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -63,8 +63,8 @@ def _family(process: int) -> set[int]:
 
 
 def _field(file: Path, name: str) -> int:
-    found = [line.split()[1] for line in _lines(str(file)) if line.startswith(f"{name}:")]
-    return int(found[0]) if found else 0
+    values = [line.split()[1] for line in _lines(str(file)) if line.startswith(f"{name}:")]
+    return int(values[0]) if values else 0
 
 
 def _lines(file: str) -> list[str]:

@@ -19,11 +19,11 @@ from tests.support.waiting import until
 @pytest.fixture(scope="session")
 def programs():
     """Paths of prometheus and promtool."""
-    found = {name: shutil.which(name) for name in ("prometheus", "promtool")}
-    if None in found.values():
+    paths = {name: shutil.which(name) for name in ("prometheus", "promtool")}
+    if None in paths.values():
         missing = "no prometheus and promtool to evaluate queries with (apt-get install prometheus)"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    return found
+    return paths
 
 
 class Prometheus:

@@ -65,8 +65,8 @@ class Job:
         decisions = [decided(60), decided(2, 1, state=-5.0)]
         decisions += [msgspec.structs.replace(decided(3), user_tag=f"u{number}") for number in range(3)]
         decisions.append(msgspec.structs.replace(decided(4), repeats=Repeat("t-0-0", 1)))
-        for each in decisions:
-            self._account.record(msgspec.structs.replace(each, timestamp=now), now + 300)
+        for decision in decisions:
+            self._account.record(msgspec.structs.replace(decision, timestamp=now), now + 300)
         self._account.record(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
         self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
         self._tally.reopened = self._scrapes
@@ -85,10 +85,10 @@ def running(prometheus):
     registry.register(Job())
     server, thread = start_http_server(port, "127.0.0.1", registry)
     try:
-        with prometheus(port, RULES_FILE) as found:
+        with prometheus(port, RULES_FILE) as live:
             scraped = "min(count_over_time(mutation_quota_decisions_total[1m]))"
-            until(lambda: any(int(each["value"][1]) >= 10 for each in found.query("query", query=scraped)["result"]))
-            yield found
+            until(lambda: any(int(series["value"][1]) >= 10 for series in live.query("query", query=scraped)["result"]))
+            yield live
     finally:
         server.shutdown()
         server.server_close()
@@ -105,9 +105,9 @@ def as_grafana_asks(query):
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_each_panel_shows_something_and_names_it(running, panel):
     for target in panel["targets"]:
-        found = running.query("query", query=as_grafana_asks(target["expr"]))["result"]
-        assert found, target["expr"]
-        assert any(each["value"][1] != "NaN" for each in found), target["expr"]
+        result = running.query("query", query=as_grafana_asks(target["expr"]))["result"]
+        assert result, target["expr"]
+        assert any(series["value"][1] != "NaN" for series in result), target["expr"]
 
 
 def test_choices_of_the_dashboard_exist(running):
@@ -130,7 +130,7 @@ def test_each_alert_is_evaluated(running):
 
 def test_every_metric_is_served_under_its_name(running):
     names = set(running.query("label/__name__/values"))
-    expected = {f"{each.name}_count" if each.kind == "histogram" else each.name for each in METRICS}
+    expected = {f"{metric.name}_count" if metric.kind == "histogram" else metric.name for metric in METRICS}
     assert expected <= names
 
 
@@ -244,8 +244,8 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
         ("GatewayBypassed", {FOREIGN: "0x10 3x110"}, False),
         ("GatewayBypassed", {FOREIGN: "0x20 1x20 2x20 3x20 4x20 5x20"}, True),
         # the earliest end of several gateways, as of ten minutes after the epoch: a week has 604,800 s
-        ("GatewayCertificateEnds", {f'{ENDS}{{instance="{each}"}}': f"60540{each}x60" for each in range(2)}, False),
-        ("GatewayCertificateEnds", {f'{ENDS}{{instance="{each}"}}': f"60539{each}x60" for each in (0, 9)}, True),
+        ("GatewayCertificateEnds", {f'{ENDS}{{instance="{pod}"}}': f"60540{pod}x60" for pod in range(2)}, False),
+        ("GatewayCertificateEnds", {f'{ENDS}{{instance="{pod}"}}': f"60539{pod}x60" for pod in (0, 9)}, True),
         ("ObserverBehind", {BEHIND: "1000000x60"}, False),
         ("ObserverBehind", {BEHIND: "134217728x60"}, True),
         ("ObserverBehind", {BEHIND: "0x20 134217728x40"}, False),
@@ -272,7 +272,7 @@ def test_an_alert_fires_in_time(programs, tmp_path, alert, series, fires):
     expected = [{"exp_labels": labels, "exp_annotations": {"summary": summary}}] if fires else []
     case = {
         "interval": "15s",
-        "input_series": [{"series": each, "values": values} for each, values in series.items()],
+        "input_series": [{"series": selector, "values": values} for selector, values in series.items()],
         "alert_rule_test": [{"eval_time": _EVALUATED.get(alert, "10m"), "alertname": name, "exp_alerts": expected}],
     }
     (tmp_path / "case.yaml").write_text(yaml.safe_dump({"rule_files": [str(RULES_FILE)], "tests": [case]}))

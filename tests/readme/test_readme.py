@@ -64,8 +64,8 @@ def test_the_example_of_a_callback_works(tmp_path):
     file.write_text(block)
     callbacks = load_settings(file=file, environment={}).quota.callbacks
     check_callbacks(callbacks)
-    found = CallbackTimeline(callbacks).resolve("bob", "app", 0)
-    assert (found.tags.more, found.limit.quota.rate) == ((("group", "payments"),), 10.0)
+    resolved = CallbackTimeline(callbacks).resolve("bob", "app", 0)
+    assert (resolved.tags.more, resolved.limit.quota.rate) == ((("group", "payments"),), 10.0)
 
 
 @pytest.fixture(scope="module")
@@ -118,20 +118,20 @@ def test_the_examples_of_rejected_clients_run_as_printed(job):
     with embedded_gateway(job) as (gateway, _):
         done, own = (
             subprocess.run(
-                ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{each}'],
+                ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{command}'],
                 cwd=CHECKOUT,
                 env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": job.kafka.bootstrap_servers},
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            for each in (
+            for command in (
                 commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway),
                 re.search(r"```sh\n([^`]*--user frieda[^`]*)```", README)[1],
             )
         )
     expected = [line.removesuffix(" …") for line in said.splitlines()]
-    assert [line[: len(each)] for line, each in zip(done.stdout.splitlines(), expected, strict=False)] == expected
+    assert [line[: len(start)] for line, start in zip(done.stdout.splitlines(), expected, strict=False)] == expected
     assert done.returncode == 1
     assert "Created topic invoices" in own.stdout
     assert re.search(

@@ -29,7 +29,7 @@ QUOTAS = [
 GROUPS = {"group.pay.users": "carol;bob", "group.pay.controller_mutation_rate": "2"}
 CALLBACK = "quota.callbacks.groups.GroupQuotaCallback"
 CHANGES = {
-    **{-3000 + number: each for number, each in enumerate(QUOTAS)},
+    **{-3000 + number: quota for number, quota in enumerate(QUOTAS)},
     30_000: {"callback": {"class": CALLBACK, "configs": GROUPS}},
     40_000: {"bucket": {"user": "alice"}},
 }
@@ -51,7 +51,9 @@ def scattered():
         )
         for number in range(300)
     ]
-    decisions = list(simulate(lines, read_quotas(json.dumps(each).encode() for each in QUOTAS), TokenBucket(Window())))
+    decisions = list(
+        simulate(lines, read_quotas(json.dumps(quota).encode() for quota in QUOTAS), TokenBucket(Window()))
+    )
     for number, decision in enumerate(decisions):
         source = Source("mutation-requests", number % 3, number)
         yield msgspec.structs.replace(
@@ -66,11 +68,11 @@ def scattered():
 def settings(base_settings, tmp_path_factory):
     """A deployment with such decisions in its tables."""
     decisions = list(scattered())
-    assert all(isinstance(each, Decision) for each in decisions)
+    assert all(isinstance(decision, Decision) for decision in decisions)
     random.Random(7).shuffle(decisions)
     root = tmp_path_factory.mktemp("root")
-    found = audited(base_settings, root, [], [], changes=CHANGES, start=START, more=decisions)
-    return with_sections(found, quota={"callback_classes": [CALLBACK]})
+    deployment = audited(base_settings, root, [], [], changes=CHANGES, start=START, more=decisions)
+    return with_sections(deployment, quota={"callback_classes": [CALLBACK]})
 
 
 @pytest.fixture
@@ -98,11 +100,13 @@ def test_a_backtest_is_the_same(both, settings, since, until):
     assert local == in_spark
     assert local.outcomes[0].load.requests > 0
     assert local.replay.differing > 0  # their clocks were changed
-    assert {each.user for each in local.outcomes[0].senders} >= {"alice"}
+    assert {sender.user for sender in local.outcomes[0].senders} >= {"alice"}
 
 
 def test_a_backtest_of_one_decision_is_the_same(both, base_settings, tmp_path):
-    (only,) = simulate([at(0, 60, 1)], read_quotas(json.dumps(each).encode() for each in QUOTAS), TokenBucket(Window()))
+    (only,) = simulate(
+        [at(0, 60, 1)], read_quotas(json.dumps(quota).encode() for quota in QUOTAS), TokenBucket(Window())
+    )
     settings = audited(base_settings, tmp_path, [], [], changes=CHANGES, start=START, more=[only])
     local, in_spark = both(lambda: backtest(settings, CANDIDATES[:1], None, None))
     assert local == in_spark

@@ -88,7 +88,7 @@ def root(base_settings, tmp_path_factory):
 
 
 def statements(text):
-    return [each for each in text.split(";\n") if each.strip()]
+    return [statement for statement in text.split(";\n") if statement.strip()]
 
 
 def blocks(language):
@@ -187,22 +187,22 @@ def test_each_tenant_by_the_minute(ask):
 
 def test_the_report_has_the_same_sums(root):
     settings = load_settings([f"storage.root={root}"], environment={})
-    found = compute_figures({table.name: open_table(settings, table).dataset() for table in TABLES}, ReportScope())
-    assert (sum(found.total.admitted), sum(found.total.rejected)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
-    assert sum(found.total.throttled) == 9000 + 8500
-    assert {each.name for each in found.tenants} == {
+    figures = compute_figures({table.name: open_table(settings, table).dataset() for table in TABLES}, ReportScope())
+    assert (sum(figures.total.admitted), sum(figures.total.rejected)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
+    assert sum(figures.total.throttled) == 9000 + 8500
+    assert {tenant.name for tenant in figures.tenants} == {
         "user 'alice'",
         "user 'bob', client-id 'app'",
         "group 'payments'",
         "no quota",
     }
-    assert sum(sum(each.counts) for each in found.letters) == 3
-    assert "user-principal 'alice': none → controller_mutation_rate=5.0" in [each.what for each in found.changes]
+    assert sum(sum(letter.counts) for letter in figures.letters) == 3
+    assert "user-principal 'alice': none → controller_mutation_rate=5.0" in [change.what for change in figures.changes]
 
 
 def test_each_tenant_has_a_name(ask):
-    found = ask("SELECT DISTINCT d.tenant FROM decisions d ORDER BY d.tenant")
-    assert found == [(PAYMENTS,), (ALICE,), (BOB,), (NOBODY,)]
+    tenants = ask("SELECT DISTINCT d.tenant FROM decisions d ORDER BY d.tenant")
+    assert tenants == [(PAYMENTS,), (ALICE,), (BOB,), (NOBODY,)]
 
 
 EXAMPLES = {
@@ -217,9 +217,9 @@ def test_the_examples_of_the_page_are_answered(ask, table):
     (section,) = re.findall(rf"^## {table}\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
     (example,) = re.findall(r"```sql\n(.*?);\n```", section, re.DOTALL)
     rows, value = EXAMPLES[table]
-    found = ask(example)
-    assert len(found) == rows
-    assert any(value in row for row in found)
+    answers = ask(example)
+    assert len(answers) == rows
+    assert any(value in row for row in answers)
 
 
 def test_delta_has_the_description_of_each_column(spark, root):

@@ -83,11 +83,11 @@ def test_the_job_and_simulate_decide_the_same_bytes_equally(engine):
         simulated = simulate(lines, quotas, algorithm, policy=config.policy)
         # A line without a time has none for `simulate`; the job has the record's.
         expected = [
-            json.loads(codec.encode(each)) | {"timestamp": entry.timestamp}
-            for each, entry in zip(simulated, log.entries, strict=True)
+            json.loads(codec.encode(answer)) | {"timestamp": entry.timestamp}
+            for answer, entry in zip(simulated, log.entries, strict=True)
         ]
         answers = [json.loads(value) for _, _, value in engine.answers(log, run)]
-        found = {answer["source"]["offset"]: answer for answer in answers}
-        assert [found[offset] for offset in range(len(lines))] == expected
+        by_offset = {answer["source"]["offset"]: answer for answer in answers}
+        assert [by_offset[offset] for offset in range(len(lines))] == expected
 
     check()

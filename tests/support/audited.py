@@ -26,7 +26,7 @@ def audited(base_settings, root, requests, quotas, *, changes=None, start=0, mor
     sections = {"quota": {"exempt_users": ["admin"]}, "repeats": {"window_seconds": 1.0}}
     settings = with_sections(at_root(base_settings, root), **sections)
     algorithm, policy = TokenBucket(Window(), settings.policy.deduplication), settings.policy
-    by = read_quotas(json.dumps(each).encode() for each in quotas)
+    by = read_quotas(json.dumps(quota).encode() for quota in quotas)
     answers = [*simulate(requests, by, algorithm, policy=policy), *more]
     records = {settings.topics.decisions: [], settings.topics.dead_letters: []}
     for answer in answers:
@@ -37,7 +37,7 @@ def audited(base_settings, root, requests, quotas, *, changes=None, start=0, mor
         for topic, values in records.items()
         for row in kafka_rows(values, timestamps=[start] * len(values), topic=topic)
     ]
-    logged = {start + ms: json.dumps(each).encode() for ms, each in (changes or {}).items()}
+    logged = {start + ms: json.dumps(change).encode() for ms, change in (changes or {}).items()}
     rows += kafka_rows(logged.values(), timestamps=[*logged], topic=settings.topics.quotas)
     audit_records(settings, rows)
     return settings

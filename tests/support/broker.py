@@ -256,7 +256,7 @@ def allow(admin: AdminClient, user: str, acls: Iterable[tuple[str, str, str, str
 
 
 _SECURITY_PAGE = CHECKOUT / "docs/explanation/security.md"
-_OPERATIONS = {each.title(): each for each in ("READ", "WRITE", "CREATE", "ALTER", "DELETE", "DESCRIBE")}
+_OPERATIONS = {operation.title(): operation for operation in ("READ", "WRITE", "CREATE", "ALTER", "DELETE", "DESCRIBE")}
 _OPERATIONS |= {"DescribeConfigs": "DESCRIBE_CONFIGS", "AlterConfigs": "ALTER_CONFIGS"}
 
 _CLUSTER = ("BROKER", "kafka-cluster", "LITERAL")
@@ -265,7 +265,7 @@ _CLUSTER = ("BROKER", "kafka-cluster", "LITERAL")
 
 def documented_acls():
     """Return the ACLs of each principal, from the commands in docs/explanation/security.md."""
-    found = {}
+    acls = {}
     for line in _SECURITY_PAGE.read_text().splitlines():
         if line.startswith("acls "):
             words = [word for word in shlex.split(line)[1:] if word != "--cluster"]
@@ -276,5 +276,5 @@ def documented_acls():
             where = next(((kind.replace("-", "_").upper(), given[kind], pattern) for kind in kinds), _CLUSTER)
             operations = [_OPERATIONS[value] for name, value in options if name == "--operation"]
             principal = given["allow-principal"].removeprefix("User:")
-            found.setdefault(principal, []).extend((*where, operation) for operation in operations)
-    return found
+            acls.setdefault(principal, []).extend((*where, operation) for operation in operations)
+    return acls

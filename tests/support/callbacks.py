@@ -19,11 +19,11 @@ class Recording(DefaultQuotaCallback):
 
     def update_quota(self, quota_type, quota_entity, new_value):
         super().update_quota(quota_type, quota_entity, new_value)
-        self.calls.append(("update", [tuple(each) for each in quota_entity.config_entities], float(new_value)))
+        self.calls.append(("update", [tuple(entity) for entity in quota_entity.config_entities], float(new_value)))
 
     def remove_quota(self, quota_type, quota_entity):
         super().remove_quota(quota_type, quota_entity)
-        self.calls.append(("remove", [tuple(each) for each in quota_entity.config_entities]))
+        self.calls.append(("remove", [tuple(entity) for entity in quota_entity.config_entities]))
 
     def update_cluster_metadata(self, cluster):
         self.calls.append(("cluster", dict(cluster.topics)))

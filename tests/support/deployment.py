@@ -27,7 +27,7 @@ def prepared_deployment(settings, broker, name, folder):
 
 def set_options(*given):
     """Return the options of a command that set keys, each given as `section.key=value`."""
-    return [option for each in given for option in ("--set", each)]
+    return [option for setting in given for option in ("--set", setting)]
 
 
 def as_options(settings, *given):

@@ -48,7 +48,7 @@ def example_lines():
         names = [f"loop-{turn}-{number}" for number in range(3)]
         add(14 * _HOUR + 20 * _MINUTE + 2 * turn, created, "rogue", "loop", *((name, 20) for name in names))
     lines += [(hour * _HOUR, fetched(f"{_DAY + timedelta(hours=hour):%Y-%m-%d %H:%M:%S},000")) for hour in range(24)]
-    return [line for _, line in sorted(lines, key=lambda each: each[0])]
+    return [line for _, line in sorted(lines, key=lambda entry: entry[0])]
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class StandIn:
         )
         self._buckets = {}
         self._end = threading.Event()
-        self._threads = [threading.Thread(target=each) for each in (self._read, self._answer)]
+        self._threads = [threading.Thread(target=target) for target in (self._read, self._answer)]
         self._queue = queue.Queue()
         self._answering = threading.Event()
         self._answering.set()
@@ -104,17 +104,17 @@ class StandIn:
         self._consumer = make_consumer(self._settings.kafka.connection, "stand-in")
         topic = self._settings.topics.requests
         partitions = topic_partitions(self._consumer, topic, _SECONDS)
-        self._consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        self._consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
         self._producer = Producer(client_config(self._settings.kafka.connection, {"linger.ms": 0}))
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_):
         self._end.set()
         self._answering.set()
-        for each in self._threads:
-            each.join()
+        for thread in self._threads:
+            thread.join()
         self._consumer.close()
         self._producer.flush(_SECONDS)
 

@@ -34,15 +34,15 @@ def set_by_kafka(address, entity, **configs):
 
 def shown_by_kafka(address, *types):
     """Return the quotas that are set for entities of these types: the configs by Kafka's text of the entity."""
-    args = [part for each in types for part in ("--entity-type", each)]
-    found = _LINE.findall(kafka_configs(address, "--describe", *args))
-    return {entity: dict(each.split("=") for each in configs.split(", ")) for entity, configs in found}
+    args = [part for kind in types for part in ("--entity-type", kind)]
+    shown = _LINE.findall(kafka_configs(address, "--describe", *args))
+    return {entity: dict(config.split("=") for config in configs.split(", ")) for entity, configs in shown}
 
 
 def set_quotas(address, protocol, *entities, **configs):
     """Set quotas of entities by a request, without a JVM; as `set_by_kafka` otherwise."""
     changes = [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs.items()]
-    named = ([{"entityType": _TYPES[kind][0], "entityName": each[kind]} for kind in each] for each in entities)
+    named = ([{"entityType": _TYPES[kind][0], "entityName": entity[kind]} for kind in entity] for entity in entities)
     _alter(address, protocol, [{"entity": entity, "ops": changes} for entity in named])
 
 

@@ -61,4 +61,4 @@ class MemoryFiles:
 
     def remove(self, path):
         self._check()
-        self.texts = {each: text for each, text in self.texts.items() if not f"{each}/".startswith(f"{path}/")}
+        self.texts = {file: text for file, text in self.texts.items() if not f"{file}/".startswith(f"{path}/")}

@@ -87,12 +87,14 @@ class Operator:
     @property
     def decided(self):
         """Tokens after each decision by its request id; copies of a decision must be equal."""
-        return {each["request_id"]: round(each["tokens"], 1) for each in decisions_of(self.settings).values()}
+        return {
+            decision["request_id"]: round(decision["tokens"], 1) for decision in decisions_of(self.settings).values()
+        }
 
     @property
     def all_decided(self):
         """The decisions in the order of their requests, without copies."""
-        return sorted(decisions_of(self.settings).values(), key=lambda each: each["source"]["offset"])
+        return sorted(decisions_of(self.settings).values(), key=lambda decision: decision["source"]["offset"])
 
     @property
     def audited(self):

@@ -110,7 +110,7 @@ def given_session(spark):
 def _program_state():
     """Give the block the state of a new program, and restore what `main` changes in a process."""
     loggers = [logging.getLogger(name) for name in (None, "jobs", "quota", "py4j")]
-    before = [(each, each.level, each.handlers) for each in loggers]
+    before = [(logger, logger.level, logger.handlers) for logger in loggers]
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with (
         mock.patch.dict(os.environ),
@@ -178,12 +178,12 @@ def paused(pid):
 
 def child_processes(parent):
     """Return the process ids of the children of a process."""
-    found = []
-    for each in Path("/proc").iterdir():
+    children = []
+    for process in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
-            if int(_stat(int(each.name))[1]) == parent:
-                found.append(int(each.name))
-    return found
+            if int(_stat(int(process.name))[1]) == parent:
+                children.append(int(process.name))
+    return children
 
 
 def command_words(pid):
@@ -204,9 +204,9 @@ def thread_states(pid):
     """Return the state letters of all threads of a process; none if there is no such process."""
     states = set()
     with suppress(OSError):
-        for each in Path(f"/proc/{pid}/task").iterdir():
+        for thread in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
-                states.add(each.joinpath("stat").read_text().rpartition(")")[2].split()[0])
+                states.add(thread.joinpath("stat").read_text().rpartition(")")[2].split()[0])
     return states
 
 

@@ -48,7 +48,7 @@ def requesting(deployment):
 def check_tokens(deployment, requested):
     """Check that each request was decided by a bucket that no request before it is missing from."""
     tokens = {user: [] for user in USERS}
-    for decision in sorted(decisions_of(deployment).values(), key=lambda each: each["source"]["offset"]):
+    for decision in sorted(decisions_of(deployment).values(), key=lambda decision: decision["source"]["offset"]):
         tokens[decision["user"]].append(round(decision["tokens"], 1))
     rounds = len(requested) // len(USERS)
     expected = [max(100 - 2 * number, _LEAST_TOKENS) for number in range(1, rounds + 1)]

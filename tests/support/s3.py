@@ -47,11 +47,11 @@ def s3_server(log):
         command = [str(SERVER.with_name("python")), "-c", _ONE_CONTINUE, "-H", "127.0.0.1", "-p", "0"]
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
-        found = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))
-        with closing(HTTPConnection("127.0.0.1", int(found[1]))) as connection:
+        match = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))
+        with closing(HTTPConnection("127.0.0.1", int(match[1]))) as connection:
             connection.request("PUT", f"/{BUCKET}")
             connection.getresponse().read()
-        yield S3Server(f"http://127.0.0.1:{found[1]}")
+        yield S3Server(f"http://127.0.0.1:{match[1]}")
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()

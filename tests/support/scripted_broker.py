@@ -67,7 +67,7 @@ class ScriptedBroker:
 
     def _answer(self, key, request):
         if key == _API_VERSIONS:
-            known = [{"apiKey": each, "minVersion": 0, "maxVersion": last} for each, last in self._versions.items()]
+            known = [{"apiKey": api, "minVersion": 0, "maxVersion": last} for api, last in self._versions.items()]
             return {"errorCode": 0, "apiKeys": known, "throttleTimeMs": 0}
         answer = self.answers[key]
         return answer(request) if callable(answer) else answer

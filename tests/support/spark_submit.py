@@ -37,8 +37,8 @@ def submitted(cluster, properties, args, *, log, cwd):
 
 def spark_submit(*args, environment, log, cwd):
     """Start a program by spark-submit, in a session of its own."""
-    quick = [f"spark.{each}.extraJavaOptions={JVM_OPTIONS}" for each in ("driver", "executor")]
-    options = [part for each in quick for part in ("--conf", each)]
+    quick = [f"spark.{role}.extraJavaOptions={JVM_OPTIONS}" for role in ("driver", "executor")]
+    options = [part for config in quick for part in ("--conf", config)]
     with log.open("ab") as output:
         return subprocess.Popen(
             [SPARK_HOME / "bin" / "spark-submit", *options, *args],

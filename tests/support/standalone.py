@@ -51,9 +51,9 @@ class Standalone:
         """Kill a worker and its executors by SIGKILL."""
         executors = self.executors(worker)
         self.workers[worker].kill()
-        for each in executors:
+        for pid in executors:
             with suppress(ProcessLookupError):
-                os.kill(each, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         self.workers[worker].wait(_DEADLINE_SECONDS)
 
     def _start_all(self):
@@ -77,8 +77,8 @@ class Standalone:
 
     def _find(self, name, pattern):
         assert all(daemon.poll() is None for daemon in self._daemons), self._log(name).read_text()
-        found = re.search(pattern, self._log(name).read_text())
-        return found and found[1]
+        match = re.search(pattern, self._log(name).read_text())
+        return match and match[1]
 
     def _log(self, name):
         return self._folder / f"{name}.log"

@@ -34,8 +34,8 @@ def moment(ms):
 
 def decision(at, *, user="alice", client="", admitted=(), rejected=(), throttled_ms=0, latency_ms=100, **fields):  # noqa: PLR0913
     """Return a row of `decisions`; `admitted` and `rejected` are the partitions of its topics."""
-    topics = [{"name": "t", "partitions": each, "error_code": 0} for each in admitted]
-    topics += [{"name": "t", "partitions": each, "error_code": 89} for each in rejected]
+    topics = [{"name": "t", "partitions": partitions, "error_code": 0} for partitions in admitted]
+    topics += [{"name": "t", "partitions": partitions, "error_code": 89} for partitions in rejected]
     row = {
         "date": moment(at).date(),
         "decision_id": f"requests-0-{at}",
@@ -110,7 +110,7 @@ def write_tables(settings, versions=(), **rows):
 
 def append_rows(settings, name, *rows, version=None):
     """Append rows to a Delta table, which is created if it does not exist."""
-    (table,) = (each for each in TABLES if each.name == name)
+    (table,) = (table for table in TABLES if table.name == name)
     there = create_table(settings, table, str(version or table.version))
     write_deltalake(there, _arrow(table, map(_with_times, rows)), mode="append")
 
@@ -132,7 +132,7 @@ def names_in(settings):
 
     def names(folder):
         path = Path(settings.storage.root, folder)
-        return sorted(each.name for each in path.iterdir()) if path.exists() else []
+        return sorted(file.name for file in path.iterdir()) if path.exists() else []
 
     return names
 
@@ -181,7 +181,7 @@ USERS = [
 def rows_of_a_day():
     """Return the rows of a day: about twenty tenants, busier by day, a loop that storms, and nightly batches."""
     chance = random.Random(599)
-    requests = [each for user in USERS for each in _steady(chance, user)]
+    requests = [request for user in USERS for request in _steady(chance, user)]
     requests += [
         (DAY + hour * HOUR + chance.randrange(20 * MINUTE), "etl", "nightly", [chance.randint(4, 16)] * 12)
         for hour in (1, 2, 3, 13, 14, 23)
@@ -199,11 +199,11 @@ def rows_of_a_day():
     for line in chance.sample(range(len(lines)), 60):
         at = json.loads(lines[line])["timestamp"]
         lines[line] = json.dumps({"timestamp": at} | chance.choice(_GARBAGE)).encode()
-    quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
+    quotas = read_quotas(json.dumps(quota).encode() for quota in QUOTAS)
     answers = list(simulate(lines, quotas, TokenBucket(Window())))
-    letters = [letter(each.timestamp, each.error) for each in answers if isinstance(each, DeadLetter)]
-    decided = [_row(each, _latency(chance)) for each in answers if not isinstance(each, DeadLetter)]
-    return {"decisions": decided, "letters": letters, "changes": [_change(each) for each in QUOTAS]}
+    letters = [letter(answer.timestamp, answer.error) for answer in answers if isinstance(answer, DeadLetter)]
+    decided = [_row(answer, _latency(chance)) for answer in answers if not isinstance(answer, DeadLetter)]
+    return {"decisions": decided, "letters": letters, "changes": [_change(quota) for quota in QUOTAS]}
 
 
 _GARBAGE = [

@@ -46,7 +46,7 @@ class Signer:
         claims = {"sub": subject, "iss": ISSUER, "aud": SCOPE, "scope": SCOPE}
         times = {"iat": int(now), "exp": int(now + lifetime_seconds)}
         parts = [{"alg": "RS256", "typ": "JWT", "kid": KEY_ID}, {**claims, **times}]
-        text = ".".join(_base64url(json.dumps(each).encode()) for each in parts)
+        text = ".".join(_base64url(json.dumps(part).encode()) for part in parts)
         signature = _openssl("dgst", "-sha256", "-sign", str(self._key), given=text.encode())
         return f"{text}.{_base64url(signature)}"
 

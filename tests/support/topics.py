@@ -26,8 +26,8 @@ def consume(settings: Settings, topic: str, count: int):
     """Return the records of a topic from its beginning as (key, JSON), once there are at least `count`."""
 
     def records():
-        found = consume_all(settings, topic)
-        return found if len(found) >= count else []
+        consumed = consume_all(settings, topic)
+        return consumed if len(consumed) >= count else []
 
     return until(records, DEADLINE_SECONDS)
 
@@ -40,10 +40,10 @@ def consume_all(settings: Settings, topic: str):
 
 def decisions_of(settings: Settings):
     """Return the decisions of a deployment by their id; copies of a decision must be equal."""
-    found = {}
+    decisions = {}
     for _, decision in consume_all(settings, settings.topics.decisions):
-        assert found.setdefault(decision["decision_id"], decision) == decision
-    return found
+        assert decisions.setdefault(decision["decision_id"], decision) == decision
+    return decisions
 
 
 def end_offsets(settings: Settings, topic: str) -> dict[int, int]:

@@ -8,10 +8,10 @@ _QUERY_SECONDS = 60
 def until(condition, seconds=60, poll_seconds=0.1):
     """Poll a condition until it is true, and return its value."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"not true within {seconds} s"
         time.sleep(poll_seconds)
-    return found
+    return value
 
 
 def finish(query):

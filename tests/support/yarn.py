@@ -74,20 +74,20 @@ class Yarn:
 
     def containers(self):
         """Return the process ids of each running container by its id."""
-        found = {}
-        for each in Path("/proc").iterdir():
+        containers = {}
+        for process in Path("/proc").iterdir():
             with suppress(OSError):
-                environment = each.joinpath("environ").read_bytes() if each.name.isdecimal() else b""
+                environment = process.joinpath("environ").read_bytes() if process.name.isdecimal() else b""
                 variables = dict(part.partition(b"=")[::2] for part in environment.split(b"\0"))
                 if variables.get(b"LOG_DIRS", b"").startswith(os.fsencode(self._folder)):
-                    found.setdefault(variables[b"CONTAINER_ID"].decode(), []).append(int(each.name))
-        return found
+                    containers.setdefault(variables[b"CONTAINER_ID"].decode(), []).append(int(process.name))
+        return containers
 
     def kill(self, container):
         """Kill the processes of a container by SIGKILL."""
-        for each in self.containers()[container]:
+        for pid in self.containers()[container]:
             with suppress(ProcessLookupError):
-                os.kill(each, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
     def logs(self):
         """Return what all containers have printed."""
@@ -102,8 +102,8 @@ class Yarn:
 
     def _address(self):
         assert self._cluster.poll() is None, self._log.read_text()[-2000:]
-        found = re.search(r"^up: (\S+)$", self._log.read_text(), re.MULTILINE)
-        return found and found[1]
+        match = re.search(r"^up: (\S+)$", self._log.read_text(), re.MULTILINE)
+        return match and match[1]
 
     @property
     def _log(self):

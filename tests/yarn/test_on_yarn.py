@@ -100,13 +100,13 @@ def runs(job, log, yarn):
 
 def driver(yarn):
     """Return the container of the application's newest attempt that runs the driver; None if there is none."""
-    return max((each for each in yarn.containers() if each.endswith("_000001")), default=None)
+    return max((container for container in yarn.containers() if container.endswith("_000001")), default=None)
 
 
 def executors(yarn):
     """The other containers that run Python."""
-    found = yarn.containers()
-    return sorted(each for each in found if each != driver(yarn) and any(map(is_python, found[each])))
+    containers = yarn.containers()
+    return sorted(name for name in containers if name != driver(yarn) and any(map(is_python, containers[name])))
 
 
 def is_python(pid):
@@ -119,5 +119,5 @@ def command_of(pid):
 
 def program(yarn):
     """The process id of the driver's Python."""
-    (found,) = [pid for pid in yarn.containers()[driver(yarn)] if is_python(pid) and b"submit.py" in command_of(pid)]
-    return found
+    (pid,) = [pid for pid in yarn.containers()[driver(yarn)] if is_python(pid) and b"submit.py" in command_of(pid)]
+    return pid

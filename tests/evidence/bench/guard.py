@@ -10,11 +10,13 @@ LEAST = {VERDICT: 0.5, RECORD: 0.25}
 
 def main() -> None:
     """Exit 1 if a ratio is below its bound."""
-    figures = [each for each in decisions(rounds=9) if each.what in LEAST]
-    for each in figures:
-        print(f"{each.what}: {each.ratio:.2f} of {each.limit}")
+    figures = [figure for figure in decisions(rounds=9) if figure.what in LEAST]
+    for figure in figures:
+        print(f"{figure.what}: {figure.ratio:.2f} of {figure.limit}")
     lost = [
-        f"{each.what}: {each.ratio:.2f}, below {LEAST[each.what]}" for each in figures if each.ratio < LEAST[each.what]
+        f"{figure.what}: {figure.ratio:.2f}, below {LEAST[figure.what]}"
+        for figure in figures
+        if figure.ratio < LEAST[figure.what]
     ]
     if lost:
         sys.exit(f"guard: compared with {figures[0].limit}: {'; '.join(lost)}")

@@ -87,7 +87,7 @@ def _job(folder, size, notify):
                 killer.stop()
         verdict = verdict_of(settings, log, notify)
     tally = killer.tally
-    found = {
+    figures = {
         "kills": tally.kills,
         "at_steps": tally.at_steps,
         "at_random": tally.random,
@@ -99,7 +99,7 @@ def _job(folder, size, notify):
     }
     never = ", ".join(step.value for step in tally.never)
     assert not never or size is not FULL, f"no kill has hit: {never}; run it again"
-    return found
+    return figures
 
 
 def _surroundings(folder, size, notify):

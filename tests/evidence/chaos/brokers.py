@@ -119,8 +119,8 @@ class BrokerKiller:
         From then on the failed node is in no set of in-sync replicas, and delays no record.
         """
         began = time.monotonic()
-        others = [each.address for each in self.cluster.nodes if each is not node]
-        until(lambda: not any(self._leads_any(node, each) for each in others), _ELECTION_SECONDS, _POLL_SECONDS)
+        others = [other.address for other in self.cluster.nodes if other is not node]
+        until(lambda: not any(self._leads_any(node, address) for address in others), _ELECTION_SECONDS, _POLL_SECONDS)
         self.tally.elections.append(time.monotonic() - began)
 
     def _leads_any(self, node, server):
@@ -145,8 +145,8 @@ class BrokerKiller:
     @property
     def _latest(self):
         """The latest batch that enforce has committed; -1 before the first."""
-        found = latest_batch(self._commits)
-        return -1 if found is None else found
+        batch = latest_batch(self._commits)
+        return -1 if batch is None else batch
 
     def _start(self):
         self._job = Job(self.settings, self._log, *JOB_OPTIONS, with_audit=True)

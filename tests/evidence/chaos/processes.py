@@ -59,7 +59,7 @@ class Job:
         """Id of the process that forks the Python workers; None before it starts."""
         jvm = self.jvm
         children = child_processes(jvm) if jvm else ()  # a shell of Spark's launcher may remain as a zombie
-        return next((each for each in children if "pyspark.daemon" in command_words(each)), None)
+        return next((pid for pid in children if "pyspark.daemon" in command_words(pid)), None)
 
     @property
     def workers(self):
@@ -70,32 +70,32 @@ class Job:
     @property
     def _writers(self):
         """The processes that write; the workers first, whose steps are the shortest."""
-        return [each for each in (*self.workers, self.daemon, self.jvm) if each]
+        return [pid for pid in (*self.workers, self.daemon, self.jvm) if pid]
 
     def freeze(self):
         """Stop the JVM and its workers, and with them all writes to files, tables and topics."""
-        for each in self._known:  # at once: a list of all processes takes longer than some steps
-            _send(each, signal.SIGSTOP)
+        for pid in self._known:  # at once: a list of all processes takes longer than some steps
+            _send(pid, signal.SIGSTOP)
         writers = self._writers
-        for each in writers:
-            _send(each, signal.SIGSTOP)
-        until(lambda: all(thread_states(each) <= {"T", "Z"} for each in writers), 10, _POLL_SECONDS)
+        for pid in writers:
+            _send(pid, signal.SIGSTOP)
+        until(lambda: all(thread_states(pid) <= {"T", "Z"} for pid in writers), 10, _POLL_SECONDS)
         self._is_frozen = True
 
     def thaw(self):
         """Continue all of them."""
         self._known = self._writers
-        for each in self._known:
-            _send(each, signal.SIGCONT)
+        for pid in self._known:
+            _send(pid, signal.SIGCONT)
         self._is_frozen = False
 
     def kill(self):
         """Kill driver and JVM by SIGKILL; the workers end by themselves without a JVM, unless they are frozen."""
         self._driver.send_signal(signal.SIGSTOP)  # so that it starts no further process
         jvm, orphans = self.jvm, [*self.workers, self.daemon]
-        for each in (*(orphans if self._is_frozen else ()), jvm, self._driver.pid):
-            if each:
-                _send(each, signal.SIGKILL)
+        for pid in (*(orphans if self._is_frozen else ()), jvm, self._driver.pid):
+            if pid:
+                _send(pid, signal.SIGKILL)
         self._driver.wait()
         _await_end([jvm, *orphans])
 
@@ -112,8 +112,8 @@ class Job:
     def kill_workers(self):
         """Kill the Python workers, and return their number."""
         workers = self.workers
-        for each in workers:
-            _send(each, signal.SIGKILL)
+        for pid in workers:
+            _send(pid, signal.SIGKILL)
         return len(workers)
 
     def kill_daemon(self):
@@ -135,4 +135,4 @@ def _send(pid, which):
 
 def _await_end(pids):
     """Wait for processes that are not our children; a zombie that waits for its parent has ended."""
-    until(lambda: all(process_state(each) in {"Z", "X", None} for each in pids if each), 120, poll_seconds=0.01)
+    until(lambda: all(process_state(pid) in {"Z", "X", None} for pid in pids if pid), 120, poll_seconds=0.01)

@@ -79,26 +79,26 @@ class Reader:
                 self._positions[topic, partition] = 0
         if not from_beginning:
             self._positions = self.ends()
-        self._consumer.assign([TopicPartition(*each, position) for each, position in self._positions.items()])
+        self._consumer.assign([TopicPartition(*place, position) for place, position in self._positions.items()])
 
     def ends(self):
         """Return the end offsets by topic and partition."""
         return {
-            each: self._consumer.get_watermark_offsets(TopicPartition(*each), timeout=_TIMEOUT_SECONDS)[1]
-            for each in self._positions
+            place: self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=_TIMEOUT_SECONDS)[1]
+            for place in self._positions
         }
 
     def read_new(self):
         """Return the records since the last call."""
-        found = []
+        records = []
         ends = self.ends()
-        while any(self._positions[each] < end for each, end in ends.items()):
+        while any(self._positions[place] < end for place, end in ends.items()):
             for message in self._consumer.consume(_MAX_MESSAGES, 0.005):
                 assert message.error() is None, message.error()
                 position = message.topic(), message.partition(), message.offset()
                 self._positions[position[:2]] = position[2] + 1
-                found.append(Stored(*position, message.timestamp()[1], message.key(), message.value()))
-        return found
+                records.append(Stored(*position, message.timestamp()[1], message.key(), message.value()))
+        return records
 
     def close(self):
         """Close the connection."""

@@ -113,12 +113,12 @@ class Watch:
 
     def enforce_step(self):
         """Return the step of the enforcing query."""
-        self._answered |= {source_of(each) for each in self._answers.read_new()}
+        self._answered |= {source_of(answer) for answer in self._answers.read_new()}
         batch = latest_batch(self._enforce / "offsets")
         ended = _offsets(self._enforce, batch)
         began = _offsets(self._enforce, None if batch is None else batch - 1)
         ends = {str(partition): end for (_, partition), end in self._requests.ends().items()}
-        requested = {(int(each), offset) for each in ended for offset in range(began.get(each, 0), ended[each])}
+        requested = {(int(number), offset) for number in ended for offset in range(began.get(number, 0), ended[number])}
         written = Written(
             batch,
             committed=batch is not None and batch == latest_batch(self._enforce / "commits"),
@@ -126,13 +126,13 @@ class Watch:
             answered=frozenset(self._answered),
             states=0 if batch is None else self._states(batch + 1),
             partitions=self._partitions,
-            waiting=any(end > ended.get(each, 0) for each, end in ends.items()),
+            waiting=any(end > ended.get(partition, 0) for partition, end in ends.items()),
         )
         return enforce_step(written)
 
     def _states(self, version):
         folder = self._enforce / "state" / "0"
-        return sum((folder / str(each) / f"{version}.changelog").exists() for each in range(self._partitions))
+        return sum((folder / str(partition) / f"{version}.changelog").exists() for partition in range(self._partitions))
 
     def audit_step(self):
         """Return the step of the audit."""
@@ -148,7 +148,7 @@ class Watch:
 
 def latest_batch(folder):
     """Return the latest batch of a log; None before the first."""
-    return max((int(each.name) for each in folder.glob("[0-9]*")), default=None)
+    return max((int(file.name) for file in folder.glob("[0-9]*")), default=None)
 
 
 def _offsets(checkpoint, batch):

@@ -111,4 +111,4 @@ def run_store(folder, kills, requests_per_second, notify):
 
 def _compactions(settings):
     table = DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
-    return sum(each["operation"] == "OPTIMIZE" for each in table.history())
+    return sum(commit["operation"] == "OPTIMIZE" for commit in table.history())

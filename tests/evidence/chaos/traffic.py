@@ -117,5 +117,5 @@ class Traffic:
 
     def _on_delivery(self, error, message):
         if error is None:
-            found = (message.topic(), message.partition(), message.offset(), message.key(), message.value())
-            self.acknowledged.append(found)
+            record = (message.topic(), message.partition(), message.offset(), message.key(), message.value())
+            self.acknowledged.append(record)

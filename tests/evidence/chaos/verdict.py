@@ -30,14 +30,14 @@ class Verdict:
     wrong: Counter = field(default_factory=Counter)
     examples: dict = field(default_factory=lambda: defaultdict(list))
 
-    def note(self, what, example):
+    def note(self, defect, example):
         """Count a defect, with an example of the first of each kind."""
-        self.wrong[what] += 1
-        if len(self.examples[what]) < _MAX_EXAMPLES:
-            self.examples[what].append(str(example)[:500])
+        self.wrong[defect] += 1
+        if len(self.examples[defect]) < _MAX_EXAMPLES:
+            self.examples[defect].append(str(example)[:500])
 
     def __str__(self):
-        return "\n".join(f"{what}: {count}, as {self.examples[what]}" for what, count in self.wrong.items())
+        return "\n".join(f"{defect}: {count}, as {self.examples[defect]}" for defect, count in self.wrong.items())
 
 
 ACKNOWLEDGED_LOST = "lost: acknowledged requests or quota changes"
@@ -86,20 +86,20 @@ def verdict_on(evidence, acknowledged=None):
     _check_tokens(verdict, evidence, decisions)
     _check_table(verdict, evidence.decision_rows, decisions, _as_decision_row)
     _check_table(verdict, evidence.dead_letter_rows, letters, _as_row)
-    changes = {each.position: [each] for each in evidence.quotas}
+    changes = {change.position: [change] for change in evidence.quotas}
     _check_table(verdict, evidence.quota_rows, changes, _as_quota_row)
     return verdict
 
 
 def _answers(verdict, records):
     """Return answers by the position of their request, each with its copies."""
-    found = defaultdict(list)
-    for each in records:
-        found[source_of(each)].append(each)
-    for position, copies in found.items():
-        if len({(each.key, each.value) for each in copies}) > 1:
+    answers = defaultdict(list)
+    for record in records:
+        answers[source_of(record)].append(record)
+    for position, copies in answers.items():
+        if len({(copy.key, copy.value) for copy in copies}) > 1:
             verdict.note(COPIES_DIFFER, (position, copies))
-    return found
+    return answers
 
 
 def _check_logs(verdict, evidence, acknowledged):
@@ -109,17 +109,17 @@ def _check_logs(verdict, evidence, acknowledged):
     anywhere in its partition.
     """
     logs = evidence.requests + evidence.quotas
-    held = {(each.topic, *each.position): (each.key, each.value) for each in logs}
-    copies = Counter((each.topic, each.partition, each.key, each.value) for each in logs)
+    held = {(record.topic, *record.position): (record.key, record.value) for record in logs}
+    copies = Counter((record.topic, record.partition, record.key, record.value) for record in logs)
     due = Counter((topic, partition, key, value) for topic, partition, _, key, value in acknowledged)
     for topic, partition, offset, key, value in acknowledged:
         if offset is None:
-            found = copies[topic, partition, key, value] >= due[topic, partition, key, value]
+            is_held = copies[topic, partition, key, value] >= due[topic, partition, key, value]
         else:
-            found = held.get((topic, partition, offset)) == (key, value)
-        if not found:
+            is_held = held.get((topic, partition, offset)) == (key, value)
+        if not is_held:
             verdict.note(ACKNOWLEDGED_LOST, (topic, partition, offset))
-    ids = Counter(found["request_id"] for each in evidence.requests if (found := _request(each)) is not None)
+    ids = Counter(request["request_id"] for record in evidence.requests if (request := _request(record)) is not None)
     for request_id, count in ids.items():
         if count > 1:
             verdict.note(REQUESTED_TWICE, request_id)
@@ -127,14 +127,14 @@ def _check_logs(verdict, evidence, acknowledged):
 
 def _check_answers(verdict, evidence, decisions, letters):
     """Check that every request has one answer, equal to that of the undisturbed run."""
-    requested = {each.position for each in evidence.requests}
+    requested = {request.position for request in evidence.requests}
     for position in sorted(requested - decisions.keys() - letters.keys()):
         verdict.note(LOST, position)
     for position in sorted((decisions.keys() | letters.keys()) - requested | (decisions.keys() & letters.keys())):
         verdict.note(UNASKED, position)
     undisturbed = (evidence.undisturbed_decisions, evidence.undisturbed_dead_letters)
     for answers, others in zip((decisions, letters), undisturbed, strict=True):
-        expected = {source_of(each): (each.key, each.value) for each in others}
+        expected = {source_of(answer): (answer.key, answer.value) for answer in others}
         for position in sorted(expected.keys() | answers.keys()):
             first = answers.get(position, [None])[0]
             if first is None or (first.key, first.value) != expected.get(position):
@@ -160,10 +160,10 @@ def _check_tokens(verdict, evidence, decisions):
 
 def _expected_decisions(requests, quotas):
     """Return the expected decision of each request by its position; invalid records have none."""
-    changes = sorted((_change(each) for each in quotas), key=lambda change: change.moment)
+    changes = sorted((_change(record) for record in quotas), key=lambda change: change.moment)
     entries = {
-        each.position: Entry(each.partition, each.timestamp, _request(each))
-        for each in sorted(requests, key=lambda each: each.position)
+        record.position: Entry(record.partition, record.timestamp, _request(record))
+        for record in sorted(requests, key=lambda record: record.position)
     }
     partitions = {}
     for entry in entries.values():
@@ -181,15 +181,15 @@ def _expected_decisions(requests, quotas):
 def _request(stored):
     """Return a valid request; None for another record."""
     try:
-        found = json.loads(stored.value or b"")
+        request = json.loads(stored.value or b"")
     except ValueError:
         return None
-    return found if "request_id" in found else None
+    return request if "request_id" in request else None
 
 
 def _change(stored):
-    found = json.loads(stored.value)
-    return Change((found["entity"]["user"], ABSENT), found["controller_mutation_rate"], None, stored.timestamp)
+    value = json.loads(stored.value)
+    return Change((value["entity"]["user"], ABSENT), value["controller_mutation_rate"], None, stored.timestamp)
 
 
 def _near(one, other):
@@ -207,9 +207,9 @@ def _check_table(verdict, rows, answers, as_row: Callable):
             continue
         if len(stored[position]) > 1:
             verdict.note(TWICE_IN_DELTA, position)
-        found = _plain(stored[position][0])
-        if found not in [_plain(as_row(copy)) for copy in copies]:
-            verdict.note(UNLIKE_IN_DELTA, (found, [_plain(as_row(copy)) for copy in copies]))
+        plain = _plain(stored[position][0])
+        if plain not in [_plain(as_row(copy)) for copy in copies]:
+            verdict.note(UNLIKE_IN_DELTA, (plain, [_plain(as_row(copy)) for copy in copies]))
     for position in stored.keys() - answers.keys():
         verdict.note(UNLIKE_IN_DELTA, f"{position}: nothing on the topic")
 
@@ -226,17 +226,17 @@ def _as_decision_row(answer):
 
 def _as_quota_row(change):
     """Return a quota change as the row that its table must have."""
-    found = json.loads(change.value)
-    user = found["entity"]["user"]
+    value = json.loads(change.value)
+    user = value["entity"]["user"]
     return {
         "date": _date(change.timestamp),
         "source": {"topic": change.topic, "partition": change.partition, "offset": change.offset},
         "timestamp": change.timestamp,
         "effective_at": change.timestamp,
         "kind": "quota",
-        "entity": found["entity"],
+        "entity": value["entity"],
         "user": "<default>" if user is None else user,
-        "controller_mutation_rate": found["controller_mutation_rate"],
+        "controller_mutation_rate": value["controller_mutation_rate"],
         "shadow": False,
     }
 
@@ -251,12 +251,12 @@ def _plain(value, name=None):
         case _ if name in _ENTITIES:  # null is the default's name there
             plain = json.loads(value) if isinstance(value, str) else value
         case dict():
-            found = {key: _plain(each, key) for key, each in value.items()}
-            plain = {key: each for key, each in found.items() if each not in (None, {}, [])}
-        case [(_, _), *_] if all(isinstance(each, tuple) for each in value):
+            entries = {key: _plain(item, key) for key, item in value.items()}
+            plain = {key: item for key, item in entries.items() if item not in (None, {}, [])}
+        case [(_, _), *_] if all(isinstance(item, tuple) for item in value):
             plain = dict(value)
         case [*items]:
-            plain = [_plain(each) for each in items]
+            plain = [_plain(item) for item in items]
         case datetime():
             plain = round(value.replace(tzinfo=UTC).timestamp() * 1000)
         case date():

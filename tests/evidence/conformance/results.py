@@ -54,12 +54,12 @@ def _row(row: Row) -> dict[str, Any]:
 
 
 def _request(ask: Ask) -> str:
-    what = ask.operation.value.lower().replace("_", " ")
+    text = ask.operation.value.lower().replace("_", " ")
     if ask.validate_only:
-        what += ", validate only"
+        text += ", validate only"
     if ask.new_rate is not None:
-        what = f"quota {ask.new_rate:g}; {what}"
-    return f"{what}: {' + '.join(str(topic.partitions) for topic in ask.topics)}"
+        text = f"quota {ask.new_rate:g}; {text}"
+    return f"{text}: {' + '.join(str(topic.partitions) for topic in ask.topics)}"
 
 
 def _fates(verdicts: str) -> str:

@@ -50,10 +50,10 @@ class Storm:
             threading.Thread(target=self._work, args=(number, clients[number % len(clients)], until))
             for number in range(self._threads)
         ]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         wait([future for call in self._calls for future in call.values()], timeout=2 * CALL_SECONDS)
         for client in clients:
             client.close(wait=False)
@@ -69,15 +69,15 @@ class Storm:
         rng = random.Random(self._random.random())
         made, count = [], 0
         while time.monotonic() < until:
-            what = rng.choices(["create", "grow", "delete"], [70, 15, 15])[0] if made else "create"
-            if what == "delete":
+            mutation = rng.choices(["create", "grow", "delete"], [70, 15, 15])[0] if made else "create"
+            if mutation == "delete":
                 call = client.delete_topics([made.pop()])
-            elif what == "grow":
+            elif mutation == "grow":
                 call = client.create_partitions([NewPartitions(made[-1], rng.randint(4, 6))])
             else:
                 count += 1
                 topics = [
-                    NewTopic(f"{PREFIX}{number}-{count}-{each}", rng.randint(1, 3)) for each in range(rng.randint(1, 3))
+                    NewTopic(f"{PREFIX}{number}-{count}-{nth}", rng.randint(1, 3)) for nth in range(rng.randint(1, 3))
                 ]
                 call = client.create_topics(topics, retry_on_quota_violation=rng.random() < 0.7)
             with self._lock:
@@ -86,7 +86,7 @@ class Storm:
                 time.sleep(rng.random())
                 continue
             done = [name for name, future in call.items() if future.exception(timeout=2 * CALL_SECONDS) is None]
-            made += done if what == "create" else []
+            made += done if mutation == "create" else []
 
 
 def check(settings, calls):
@@ -183,8 +183,8 @@ def _check_retries(client, received):
 
 def _admitted(decisions):
     """Yield admitted topics with their decisions, in the order in which they are applied."""
-    in_order = sorted((decision for decision, _ in decisions.values()), key=lambda each: each.source.offset)
-    for decision in sorted(in_order, key=lambda each: each.source.partition):
+    in_order = sorted((decision for decision, _ in decisions.values()), key=lambda decision: decision.source.offset)
+    for decision in sorted(in_order, key=lambda decision: decision.source.partition):
         for topic in decision.topics:
             if not topic.error_code:
                 yield decision, topic

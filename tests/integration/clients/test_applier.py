@@ -88,7 +88,7 @@ class Bench:
 
     def results(self):
         """The same in short: (topic, error, found_done)."""
-        return [[(each.name, each.error, each.found_done) for each in topics] for topics in self.read_results()]
+        return [[(result.name, result.error, result.found_done) for result in topics] for topics in self.read_results()]
 
     def partitions(self, name):
         """Return the number of partitions of a topic; None if there is none."""
@@ -162,7 +162,7 @@ def test_a_failed_mutation_is_reported_with_the_clusters_own_message(bench):
         bench.admit(operation, requested)
     bench.apply()
     results = bench.read_results()
-    assert [(each.name, each.error) for (each,) in results] == [
+    assert [(result.name, result.error) for (result,) in results] == [
         (requested["name"], error) for _, requested, error, _ in IMPOSSIBLE
     ]
     for (message_count,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
@@ -189,7 +189,7 @@ def test_malicious_requests_affect_no_other_client(bench):
     bench.write(b"\xff\xff", b"[" * 5000, b"null", b"")
     bench.admit("CREATE_TOPICS", topic("fine-after", 1))
     bench.apply()
-    assert [[(each.error, each.name[:20]) for each in topics] for topics in bench.read_results()] == [
+    assert [[(result.error, result.name[:20]) for result in topics] for topics in bench.read_results()] == [
         [("INVALID_TOPIC_EXCEPTION", f"{mine}\0"[:20]), ("UNKNOWN_TOPIC_OR_PARTITION", "")],
         [("UNKNOWN_TOPIC_OR_PARTITION", "")],
         [("INVALID_TOPIC_EXCEPTION", "x" * 20), ("NONE", "valid")],
@@ -209,7 +209,7 @@ def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_cou
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
     (topics,) = bench.read_results()
-    assert [each.error_message for each in topics] == [None] * message_count
+    assert [result.error_message for result in topics] == [None] * message_count
 
 
 def test_invalid_results_stop_no_client(bench):
@@ -299,8 +299,8 @@ def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench
     bench.admit("DELETE_TOPICS", topic(names[2], 2))
     kill(moment)
     bench.apply()
-    found = moment == "after"
-    assert bench.results() == [[(name, "NONE", found)] for name in names]
+    found_done = moment == "after"
+    assert bench.results() == [[(name, "NONE", found_done)] for name in names]
     assert [bench.partitions(name) for name in names] == [2, 3, None]
 
 
@@ -423,8 +423,8 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
     bench.write(delete, bench.repeated(create), bench.repeated(delete))
     bench.apply()
     until(lambda: bench.partitions("sent-twice") is None)
-    (made, found, deleted, again, gone) = bench.read_results()
-    assert [(each.error, each.found_done) for (each,) in (made, found, deleted, gone)] == [
+    (made, repeated, deleted, again, gone) = bench.read_results()
+    assert [(result.error, result.found_done) for (result,) in (made, repeated, deleted, gone)] == [
         ("NONE", False),
         ("NONE", True),
         ("NONE", False),
@@ -445,10 +445,10 @@ def test_it_reports_outcomes_by_topic_and_its_lag(bench, monkeypatch):
     lags = []
     for _ in range(2):
         metrics.poll()
-        found = samples(metrics.families())
-        lags.append(found["mutation_quota_query_lag_records", ("query", "applier")])
+        reported = samples(metrics.families())
+        lags.append(reported["mutation_quota_query_lag_records", ("query", "applier")])
         bench.admit("CREATE_TOPICS", topic("another", 1))
         bench.admit("CREATE_TOPICS", topic("and-another", 1))
     assert lags == [0, 2]
-    assert found["mutation_quota_applied_topics_total", ("outcome", "carried_out")] == 1
-    assert found["mutation_quota_applied_topics_total", ("outcome", "failed")] == 1
+    assert reported["mutation_quota_applied_topics_total", ("outcome", "carried_out")] == 1
+    assert reported["mutation_quota_applied_topics_total", ("outcome", "failed")] == 1

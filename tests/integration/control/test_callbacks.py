@@ -74,7 +74,7 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     finally:
         query.stop()
     grouped = {decision["user"] + "/" + decision["client_id"]: decision for decision in decided}
-    assert {name: each["more_tags"] for name, each in grouped.items()} == {
+    assert {name: decision["more_tags"] for name, decision in grouped.items()} == {
         "alice/x": {"group": "pay"},
         "bob/y": {"group": "pay"},
         "carol/etl": {"group": "pay"},
@@ -86,8 +86,8 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     assert {decision["callback"] for decision in decided} == {name_of(GroupQuotaCallback)}
     assert (after["quota"], after["burst"], after["more_tags"]) == (1.0, 11.0, {"group": "pay"})
 
-    found = command("quotas", "resolve", *options, "--user", "alice", "--output", "json")
-    assert (found["bucket"], found["callback"], found["burst"]) == ({"group": "pay"}, name_of(GroupQuotaCallback), 11.0)
+    quota = command("quotas", "resolve", *options, "--user", "alice", "--output", "json")
+    assert (quota["bucket"], quota["callback"], quota["burst"]) == ({"group": "pay"}, name_of(GroupQuotaCallback), 11.0)
     assert "group 'pay', shared by all who have these tags" in command("quotas", "resolve", *options, "--client", "etl")
     assert (
         command("callback", "describe", *options, "--output", "json")["callback"]["configs"][
@@ -138,7 +138,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     finish(start_enforce(Run.on(spark, settings), once=True))
     decided = [decision for _, decision in consume(settings, settings.topics.decisions, 4)]
     ordered = sorted(decided, key=lambda decision: decision["source"]["offset"])
-    assert [(each["user"], each["quota"]) for each in ordered] == [
+    assert [(decision["user"], decision["quota"]) for decision in ordered] == [
         ("alice", 100.0),
         ("alice", 75.0),
         ("bob", 25.0),
@@ -219,7 +219,7 @@ def test_callbacks_are_scheduled_and_cancelled(deployment, command):
     command("callback", "alter", *allowed, "--delete-config", "minimum.share")
     assert "already" in command("callback", "alter", *allowed, "--class", name)
     command("callback", "alter", *allowed, "--reset", "--comment", "enough")
-    kinds = [each["kind"] for each in command("quotas", "history", "--output", "json")["changes"]]
+    kinds = [change["kind"] for change in command("quotas", "history", "--output", "json")["changes"]]
     assert kinds == ["callback", "callback_cancel", *["callback"] * 3, "callback_cancel", "callback", "callback"]
     assert "nothing to change: give" in command("callback", "alter", exit_code=2)
 

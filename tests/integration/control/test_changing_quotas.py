@@ -88,6 +88,6 @@ def test_each_request_is_decided_by_the_quota_at_its_timestamp_also_in_a_replay(
     finish(start_enforce(Run.on(spark, again), once=True))
     repeated = consume(again, again.topics.decisions, REQUESTS)
     first, second = (
-        {decision["decision_id"]: json.dumps(decision) for _, decision in each} for each in (decided, repeated)
+        {decision["decision_id"]: json.dumps(decision) for _, decision in run} for run in (decided, repeated)
     )
     assert first == second

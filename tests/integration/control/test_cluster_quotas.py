@@ -122,7 +122,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         "6 changes would be made: 4 added, 1 changed, 1 removed.",
     ]
     wider = "the default user-principal, the default client-id"
-    assert [each.partition(": ")[2] for each in warnings] == [
+    assert [warning.partition(": ")[2] for warning in warnings] == [
         "user-principal 'alice': has a burst of 500 here, and of 55 there, which follows from the rate",
         "user-principal 'alice': has debts of 60000 ms at most here, and of any length there",
         f"user-principal 'shady': {SHADOW}; the quota of {wider} applies there instead",
@@ -169,8 +169,8 @@ def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wr
         f"- user-principal 'bob': {RATE}=7.0",
         f"3 quotas of Kafka at {broker.address} differ from the log.",
     ]
-    found = quotas("drift", "--output", "json", exit_code=3)
-    assert (found["differs"], [each["difference"] for each in found["differences"]]) == (
+    drift = quotas("drift", "--output", "json", exit_code=3)
+    assert (drift["differs"], [difference["difference"] for difference in drift["differences"]]) == (
         True,
         ["only_there", "changed", "missing"],
     )
@@ -203,7 +203,7 @@ def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, t
     assert "the file exists; add --force" in quotas("pull", "--output-file", "quotas.yaml", exit_code=2)[1][0]
     quotas("apply", "quotas.yaml", "--yes")
     described = quotas("describe", "--output", "json")["quotas"]
-    assert [(each["entity"], each[RATE]) for each in described] == [
+    assert [(quota["entity"], quota[RATE]) for quota in described] == [
         ({"user": "ж"}, 5.5),
         ({"user": None, "client-id": "app"}, 2.0),
     ]
@@ -230,12 +230,12 @@ def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas
     assert warnings == ["warning: user-principal 'alice': the change scheduled for 2096-10-02T07:06:40.000Z stays"]
     assert quotas("pull", "--apply", "--yes", "--output", "json")["applied"] is True
     log = read_log(deployment, with_entries=True)
-    assert {each.entity.user: each.quota for each in log.timeline.configured(log.now)} == {
+    assert {change.entity.user: change.quota for change in log.timeline.configured(log.now)} == {
         "alice": Quota(9.0, 500.0, 60_000),
         None: Quota(1.0),
         "shady": Quota(9.0, shadow=True),
     }
-    assert [each.quota for each in log.timeline.scheduled(log.now)] == [Quota(50.0)]
+    assert [change.quota for change in log.timeline.scheduled(log.now)] == [Quota(50.0)]
     last = log.entries[-1].record
     assert (last.altered_by, last.comment) == ("ann", f"pulled from Kafka at {broker.address}")
     assert quotas("pull", "--apply", "--yes")[0] == ["Nothing to change."]
@@ -266,7 +266,7 @@ def following(deployment, *args, options=()):
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        until(lambda: any(each.startswith("running: push") for each in lines))
+        until(lambda: any(line.startswith("running: push") for line in lines))
         yield lines
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0, lines
@@ -315,7 +315,7 @@ def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
         assert drift[-2:] == named
         for code, *action in ((3, "push", "--prune", "--dry-run"), (3, "pull", "--apply", "--dry-run"), (0, "pull")):
             printed = command("quotas", *action, *there, exit_code=code).splitlines()
-            assert [each for each in named if each not in printed] == []
+            assert [warning for warning in named if warning not in printed] == []
             assert (zero in printed) is (action[0] == "pull")
 
 
@@ -327,7 +327,7 @@ def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
         "mutation_quota_push_differing_quotas",
         "mutation_quota_push_last_comparison_timestamp_seconds",
     )
-    changed, only_there = ((differing, ("difference", each)) for each in ("changed", "only_there"))
+    changed, only_there = ((differing, ("difference", kind)) for kind in ("changed", "only_there"))
     with following(deployment, options=("--set", f"metrics.port={port}")) as lines:
         until(lambda: changed in served_samples(port))
         before = served_samples(port)
@@ -335,12 +335,12 @@ def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
         set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
         set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
         until(lambda: served_samples(port)[only_there] == 1.0)
-        found = served_samples(port)
-        assert found[changed] == 1.0
-        assert found[compared,] > before[compared,]
+        after = served_samples(port)
+        assert after[changed] == 1.0
+        assert after[compared,] > before[compared,]
     assert rates(broker.address) == {"user-principal 'alice'": 9.0, "user-principal 'theirs'": 3.0}
     reported = [
-        each.partition(": ")[2] for each in lines if each.startswith("changed on the cluster, and not in the log")
+        line.partition(": ")[2] for line in lines if line.startswith("changed on the cluster, and not in the log")
     ]
     assert reported == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
 
@@ -355,10 +355,10 @@ def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_b
         assert rates(target.address) == {"user-principal 'alice'": 5.0}
         target.stop()
         wrote(QuotaRecord(ALICE, 9.0))
-        until(lambda: any("retrying" in each for each in lines))
+        until(lambda: any("retrying" in line for line in lines))
         target.start()
         until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
-    retries = [each for each in lines if each.endswith(": retrying")]
+    retries = [line for line in lines if line.endswith(": retrying")]
     assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: ")  # rejected, or reset
     assert all(one != next_one for one, next_one in pairwise(retries))  # a broker that starts may give other reasons
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
@@ -384,6 +384,6 @@ def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
                 differs = "--dry-run" in args or "controller_mutation_rate=9" in commands
                 out, warnings = quotas(*args[1:], exit_code=3 if differs else 0)
                 printed += warnings + out
-        shown_lines = [each for each in printed if each and not each.startswith(OMITTED)]
+        shown_lines = [line for line in printed if line and not line.startswith(OMITTED)]
         for line, shown in zip(shown_lines, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):
             assert re.fullmatch(re.escape(shown).replace("…", ".*"), line), (line, shown)

@@ -26,7 +26,7 @@ def test_a_recreated_decisions_topic_is_read_from_its_beginning(deployment, monk
 
     def shown():
         news = feed.state.news(View(), now_ms())
-        return [each.user for each in news["decisions"]]
+        return [summary.user for summary in news["decisions"]]
 
     with background(feed.follow, "feed"):
         until(lambda: feed.contact.state == "live")

@@ -36,7 +36,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     enforce()
     ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
     listed = command("dead-letters", "list", "--output", "json")["dead_letters"]
-    assert [(each["id"], each["errors"][0][:30]) for each in listed] == [
+    assert [(letter["id"], letter["errors"][0][:30]) for letter in listed] == [
         (ids[0], "operation: invalid enum value "),
         (ids[1], "value: not UTF-8 (byte 0xff at"),
         (ids[2], "topics[0].partitions: expected"),
@@ -54,7 +54,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert "Would resend" in command("dead-letters", "resend", ids[0], "--value", str(corrected), "--dry-run")
     assert command("dead-letters", "resend", ids[0], "--value", str(corrected)) == f"Resent {ids[0]}.\n"
     enforce()
-    assert sorted(each["request_id"] for each in decisions_of(deployment).values()) == ["fine", "typo"]
+    assert sorted(decision["request_id"] for decision in decisions_of(deployment).values()) == ["fine", "typo"]
 
 
 def test_a_request_that_the_broker_rejects_is_not_reported_as_resent(deployment, command):

@@ -56,7 +56,7 @@ def test_a_batch_whose_files_are_removed_meanwhile_does_not_fail_the_listing(ope
     def take(saved):
         tries.append(saved)
         (commits / "9").unlink(missing_ok=True)
-        return [round(each.K) for each in saved]
+        return [round(bucket.K) for bucket in saved]
 
     assert newest_buckets(operator.run, take) == [-20]
     assert len(tries) == 2

@@ -52,9 +52,11 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
         produce(deployment, topics.positions, *malformed, key=group)
 
         def answered():
-            received.extend(each.answer for each in client.read())
+            received.extend(new.answer for new in client.read())
             results = [
-                each for each in received if isinstance(each, MutationResult) and each.request_id == f"{PREFIX}1"
+                answer
+                for answer in received
+                if isinstance(answer, MutationResult) and answer.request_id == f"{PREFIX}1"
             ]
             return decision in received and LETTER in received and results
 
@@ -63,7 +65,7 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
 
         def shown():
             news = feed.state.news(View(), now_ms())
-            return [each for each in news["decisions"] if each.user == "a tenant"]
+            return [summary for summary in news["decisions"] if summary.user == "a tenant"]
 
         until(shown, 60)
 
@@ -82,12 +84,12 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
     status = command("status", "--output", "json", exit_code=1)  # nothing decides or audits here
     assert "applier" in [query["name"] for query in status["queries"]]
     letters = command("dead-letters", "list", "--output", "json")["dead_letters"]
-    assert str(LETTER.source) in [each["id"] for each in letters]
+    assert str(LETTER.source) in [letter["id"] for letter in letters]
     resolved = command("quotas", "resolve", "--user", "a tenant", "--output", "json")
     assert resolved["quota"]["controller_mutation_rate"] == 7.0
     assert command("quotas", "history", "--output", "json")["changes"]
     skipped = Skipped.counts - before
     names = (topics.decisions, topics.dead_letters, topics.results, topics.quotas, topics.positions)
     assert {name: skipped[name] > 500 for name in names} == dict.fromkeys(names, True)
-    lines = [each for each in caplog.messages if each.startswith("skipped ")]
+    lines = [message for message in caplog.messages if message.startswith("skipped ")]
     assert len(names) <= len(lines) < 100

@@ -34,18 +34,18 @@ def status(deployment):
 
 
 def rows(document, part):
-    return {each["name"]: each for each in document[part]}
+    return {row["name"]: row for row in document[part]}
 
 
 def test_a_deployment_that_never_started_has_no_topics_and_no_checkpoint(deployment, status):
-    exit_code, found = status()
+    exit_code, document = status()
 
-    topics = rows(found, "topics")
+    topics = rows(document, "topics")
     assert exit_code == 1
     assert topics[deployment.topics.requests]["exists"] is False
-    assert found["problems"][0].startswith(f"topic {deployment.topics.requests} is missing")
-    assert found["problems"][-1].startswith("enforce has not run on")
-    assert len(found["kafka"]["brokers"]) == 1
+    assert document["problems"][0].startswith(f"topic {deployment.topics.requests} is missing")
+    assert document["problems"][-1].startswith("enforce has not run on")
+    assert len(document["kafka"]["brokers"]) == 1
 
 
 def test_there_are_no_problems_once_the_jobs_have_read_everything(spark, deployment, status):
@@ -55,38 +55,38 @@ def test_there_are_no_problems_once_the_jobs_have_read_everything(spark, deploym
     finish(start_enforce(Run.on(spark, deployment), once=True))
     finish(start_audit(Run.on(spark, deployment), once=True))
 
-    exit_code, found = status()
+    exit_code, document = status()
 
-    assert (exit_code, found["problems"]) == (0, [])
-    topic = rows(found, "topics")[names.requests]
+    assert (exit_code, document["problems"]) == (0, [])
+    topic = rows(document, "topics")[names.requests]
     assert (topic["partition_count"], topic["timestamp_type"], topic["differences"]) == (2, "LogAppendTime", [])
-    queries, tables = rows(found, "queries"), rows(found, "tables")
-    read = {(each["partition"], each["position"], each["end"]) for each in queries["enforce"]["partitions"]}
+    queries, tables = rows(document, "queries"), rows(document, "tables")
+    read = {(place["partition"], place["position"], place["end"]) for place in queries["enforce"]["partitions"]}
     assert read == {(0, 2, 2), (1, 0, 0)}
     assert (queries["enforce"]["lag"], queries["audit"]["lag"]) == (0, 0)
     assert tables["decisions"]["rows"] == 2
 
     produce(deployment, names.requests, request_json(3), partition=1)
     partitions = rows(status()[1], "queries")["enforce"]["partitions"]
-    assert [(each["partition"], each["lag"]) for each in partitions] == [(0, 0), (1, 1)]
+    assert [(partition["partition"], partition["lag"]) for partition in partitions] == [(0, 0), (1, 1)]
 
 
 def test_a_running_applier_is_detected_by_its_position(deployment, status):
     prepare_topics(deployment)
     with running_applier(deployment):
         until(lambda: "applier" in rows(status()[1], "queries"))
-        found = rows(status()[1], "queries")["applier"]
+        applier = rows(status()[1], "queries")["applier"]
 
-    assert (found["running"], found["running_by"], found["lag"]) == (True, "the time of its position", 0)
+    assert (applier["running"], applier["running_by"], applier["lag"]) == (True, "the time of its position", 0)
 
 
 def test_without_kafka_the_rest_is_reported(status):
-    exit_code, found = status("--bootstrap-server", UNREACHABLE)
+    exit_code, document = status("--bootstrap-server", UNREACHABLE)
 
     assert exit_code == 1
-    assert found["problems"][0].startswith(f"cannot reach Kafka at {UNREACHABLE}")
-    assert found["storage"]["error"] is None
-    assert rows(found, "queries")["enforce"]["lag"] is None
+    assert document["problems"][0].startswith(f"cannot reach Kafka at {UNREACHABLE}")
+    assert document["storage"]["error"] is None
+    assert rows(document, "queries")["enforce"]["lag"] is None
 
 
 def test_topics_are_listed_with_their_partitions(deployment, command):

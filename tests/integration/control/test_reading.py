@@ -39,29 +39,29 @@ def test_records_that_remain_are_read_although_others_are_deleted_once_the_read_
     offset_range = reading.offset_range
 
     def then_delete(*args):
-        found = offset_range(*args)
+        offsets = offset_range(*args)
         delete_up_to(4)
-        return found
+        return offsets
 
     monkeypatch.setattr(reading, "offset_range", then_delete)
-    found = reading.read_topic(deployment.kafka.connection, deployment.topics.dead_letters, 10)
-    assert [message.offset() for message in found if message.partition() == 0] == [4, 5, 6, 7, 8, 9]
+    messages = reading.read_topic(deployment.kafka.connection, deployment.topics.dead_letters, 10)
+    assert [message.offset() for message in messages if message.partition() == 0] == [4, 5, 6, 7, 8, 9]
 
 
 def test_a_reader_of_answers_continues_at_the_first_one_that_remains(deployment, delete_up_to, monkeypatch):
     start = AnswerReader._start  # noqa: SLF001
 
     def then_delete(reader, partition, *args):
-        found = start(reader, partition, *args)
+        position = start(reader, partition, *args)
         if partition.topic == deployment.topics.dead_letters:
             delete_up_to(4)
-        return found
+        return position
 
     monkeypatch.setattr(AnswerReader, "_start", then_delete)
     reader, received = AnswerReader(deployment, since=0), []
 
     def last():
-        received.extend(each.answer.source.offset for each in reader.read())
+        received.extend(new.answer.source.offset for new in reader.read())
         return received[-1:] == [9]
 
     until(last, 20)

@@ -31,7 +31,7 @@ class Fuzz:
     def batch(self):
         """Return some frames to be written at once."""
         frames = [self._frame() for _ in range(self._chance.randint(1, 8))]
-        return [self._framed(each) for each in frames if not _kills_kafka(each)]
+        return [self._framed(frame) for frame in frames if not _kills_kafka(frame)]
 
     def _frame(self):
         chance = self._chance
@@ -82,4 +82,4 @@ def _kills_kafka(frame):
         message = protocol().request(37, header.api_version).read(frame, header.body)
     except Malformed:
         return False
-    return any(each["count"] > _MAX_COUNT for each in message["topics"])
+    return any(topic["count"] > _MAX_COUNT for topic in message["topics"])

@@ -66,8 +66,8 @@ def alert(mutual, certificate, port):
 def results(client, *names, partitions=1):
     """Return the error of each topic that is created."""
     return {
-        each["name"]: each["errorCode"]
-        for each in client.call(19, 7, creation(*names, partitions=partitions))["topics"]
+        topic["name"]: topic["errorCode"]
+        for topic in client.call(19, 7, creation(*names, partitions=partitions))["topics"]
     }
 
 
@@ -83,7 +83,9 @@ def test_each_client_has_its_own_permissions_and_its_own_quota(mutual):
         assert results(trent, "trent-large", partitions=20) == {"trent-large": 0}
         assert results(trent, "trent-more", "mallory-x") == {"trent-more": 89, "mallory-x": 29}
         assert results(mallory, "mallory-more") == {"mallory-more": 0}
-    charged = [(each.user, [(topic.name, topic.partitions) for topic in each.topics]) for each in mutual.job.requests]
+    charged = [
+        (request.user, [(topic.name, topic.partitions) for topic in request.topics]) for request in mutual.job.requests
+    ]
     assert charged == [
         ("mallory", [("mallory-own", 1)]),
         ("trent", [("trent-large", 20)]),

@@ -20,7 +20,7 @@ OPTIONS = (f"gateway.decision_timeout_seconds={LIMIT_SECONDS}",)
 
 def errors(answer):
     (results,) = (answer[field] for field in ("topics", "results", "responses") if field in answer)
-    return [each["errorCode"] for each in results]
+    return [result["errorCode"] for result in results]
 
 
 @pytest.fixture
@@ -34,15 +34,19 @@ def tenant(plain, request):
 
 def paid(plain, client_id):
     """Return the mutations that a client was charged for: the topics and partitions of each decision."""
-    decisions = [each for each in plain.job.decisions if each.client_id == client_id and each.repeats is None]
-    admitted = [[(topic.name, topic.partitions) for topic in each.topics if not topic.error_code] for each in decisions]
-    return [each for each in admitted if each]
+    decisions = [
+        decision for decision in plain.job.decisions if decision.client_id == client_id and decision.repeats is None
+    ]
+    admitted = [
+        [(topic.name, topic.partitions) for topic in decision.topics if not topic.error_code] for decision in decisions
+    ]
+    return [topics for topics in admitted if topics]
 
 
 def is_seen(client, name, partitions):
     """Return whether a broker shows a topic with as many partitions."""
-    (found,) = client.call(3, 12, metadata(name))["topics"]
-    return not found["errorCode"] and len(found["partitions"]) == partitions
+    (topic,) = client.call(3, 12, metadata(name))["topics"]
+    return not topic["errorCode"] and len(topic["partitions"]) == partitions
 
 
 @pytest.mark.parametrize("version", [4, 7])
@@ -92,7 +96,7 @@ def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain,
         for number in range(3):  # decisions before this test are forgotten then, after LIMIT_SECONDS
             assert errors(client.call(19, version, creation(f"{tenant}-slow-{number}", partitions=1))) == [0]
         attempts = [creation(f"{tenant}-{number}", partitions=5, timeoutMs=150) for number in range(30)]
-        assert [errors(client.call(19, version, each)) for each in attempts] == [[7]] * 30
+        assert [errors(client.call(19, version, attempt)) for attempt in attempts] == [[7]] * 30
         plain.job.delay_seconds = 0.0
         answer = client.call(19, version, creation(tenant, partitions=1))
         assert (errors(answer), answer["throttleTimeMs"]) == ([0], 0)
@@ -111,7 +115,7 @@ def test_a_request_without_time_is_not_charged(plain, tenant, timeout_ms):
             (37, 3, growth(**{tenant: 5})),
             (20, 6, deletion(tenant)),
         ):
-            codes = [errors(each.call(key, version, {**message, "timeoutMs": timeout_ms})) for each in (client, direct)]
+            codes = [errors(side.call(key, version, {**message, "timeoutMs": timeout_ms})) for side in (client, direct)]
             assert codes == [[7], [7]]
     assert paid(plain, tenant) == []
 
@@ -132,7 +136,7 @@ def test_a_topic_that_grows_or_is_made_again_before_its_deletion_is_decided_stay
         until(lambda: is_seen(direct, f"{tenant}-grows", 20))
         plain.job.silent = False
         answer, _ = client.read()
-        codes = {each["name"]: each["errorCode"] for each in answer["responses"]}
+        codes = {topic["name"]: topic["errorCode"] for topic in answer["responses"]}
         assert codes == {f"{tenant}-grows": 7, f"{tenant}-again": 3}
         until(lambda: is_seen(direct, f"{tenant}-again", 30))
         assert is_seen(direct, f"{tenant}-grows", 20)

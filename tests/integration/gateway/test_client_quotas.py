@@ -89,7 +89,7 @@ def call(port, key, message, user="admin", version=1):
 def logged(front):
     """Return the quotas in the log by entity."""
     log = read_log(front.settings)
-    return {each.entity: each.quota for each in log.timeline.configured(log.now)}
+    return {change.entity: change.quota for change in log.timeline.configured(log.now)}
 
 
 def altered(*entries, validate_only=False):
@@ -108,11 +108,11 @@ def altered(*entries, validate_only=False):
 
 def results(response):
     """Return error and message by entity."""
-    found = {}
+    errors = {}
     for entry in response["entries"]:
         names = {part["entityType"]: part["entityName"] for part in entry["entity"]}
-        found[json.dumps(names, sort_keys=True)] = entry["errorCode"], entry["errorMessage"]
-    return found
+        errors[json.dumps(names, sort_keys=True)] = entry["errorCode"], entry["errorMessage"]
+    return errors
 
 
 def described(port, *components, strict=False, version=1, user="admin"):
@@ -120,11 +120,11 @@ def described(port, *components, strict=False, version=1, user="admin"):
     named = [{"entityType": kind, "matchType": match, "match": name} for kind, match, name in components]
     response = call(port, DESCRIBE, {"components": named, "strict": strict}, user, version)
     assert (response["errorCode"], response["throttleTimeMs"]) == (0, 0)
-    found = {}
+    quotas = {}
     for entry in response["entries"]:
         names = {part["entityType"]: part["entityName"] for part in entry["entity"]}
-        found[json.dumps(names, sort_keys=True)] = {value["key"]: value["value"] for value in entry["values"]}
-    return found
+        quotas[json.dumps(names, sort_keys=True)] = {value["key"]: value["value"] for value in entry["values"]}
+    return quotas
 
 
 USER = {"user": "u"}
@@ -168,8 +168,8 @@ def test_bad_requests_get_kafkas_own_errors(front):
     """At the gateway they change nothing, in both versions."""
     for port in sides(front):
         for version in (0, 1):
-            found = [results(call(port, ALTER, altered(*entries), version=version)) for entries, _ in INVALID]
-            assert found == [expected for _, expected in INVALID]
+            answers = [results(call(port, ALTER, altered(*entries), version=version)) for entries, _ in INVALID]
+            assert answers == [expected for _, expected in INVALID]
     assert described(front.gateway.port) == {}
     assert client_quotas(front.broker, protocol()) == {}
 
@@ -184,13 +184,13 @@ def test_bad_filters_get_kafkas_own_errors(front):
         [("user", ANY, None), ("user", ANY, None)],
         [("ip", ANY, None), ("user", ANY, None)],
     ]
-    found = []
+    by_side = []
     for port in sides(front):
-        requests = [[{"entityType": a, "matchType": b, "match": c} for a, b, c in each] for each in filters]
-        found.append([call(port, DESCRIBE, {"components": each, "strict": False}) for each in requests])
-    direct, gateway = found
+        requests = [[{"entityType": a, "matchType": b, "match": c} for a, b, c in components] for components in filters]
+        by_side.append([call(port, DESCRIBE, {"components": components, "strict": False}) for components in requests])
+    direct, gateway = by_side
     assert gateway == direct
-    assert [each["errorCode"] for each in gateway] == [42, 42, 42, 35, 42, 42, 42]
+    assert [answer["errorCode"] for answer in gateway] == [42, 42, 42, 35, 42, 42, 42]
 
 
 def test_an_infinite_rate_and_nan_are_rejected_as_by_new_brokers(front):
@@ -250,8 +250,8 @@ def test_quotas_are_set_described_and_removed_as_at_a_broker(front):
         until(lambda port=port: described(port) == IS_SET)  # brokers learn of a change with a delay
         assert described(port, version=0) == IS_SET
         for components, strict, rates in RATES_OF:
-            found = described(port, *components, strict=strict).values()
-            assert sorted(each.get(RATE) or max(each.values()) for each in found) == rates
+            matching = described(port, *components, strict=strict).values()
+            assert sorted(values.get(RATE) or max(values.values()) for values in matching) == rates
     own = client_quotas(front.broker, protocol())
     assert own == {
         "user-principal 'b'": {"producer_byte_rate": 1024.0},
@@ -303,15 +303,15 @@ def test_a_rate_of_the_brokers_is_described_until_it_is_altered_through_the_gate
 
 def test_quotas_need_the_permissions_that_they_need_at_a_broker(front):
     """bob may do nothing, and alice may describe; both get the broker's own error, and nothing changes."""
-    found = []
+    by_side = []
     for port in sides(front):
         answers = [call(port, ALTER, altered((USER, (RATE, 5.0))), user) for user in ("alice", "bob")]
         answers.append(call(port, DESCRIBE, {"components": [], "strict": False}, "bob"))
-        found.append(answers)
+        by_side.append(answers)
         assert described(port, user="alice") == {}
-    direct, gateway = found
+    direct, gateway = by_side
     assert gateway == direct
-    assert [each["entries"][0]["errorCode"] for each in gateway[:2]] == [31, 31]
+    assert [answer["entries"][0]["errorCode"] for answer in gateway[:2]] == [31, 31]
     assert gateway[2]["errorCode"] == 31
     assert logged(front) == {}
 
@@ -325,14 +325,14 @@ def test_a_log_that_cannot_be_written_is_an_error_and_nothing_is_changed(front):
     assert len(removed.result(30)) == 1
     request = altered((USER, (RATE, 5.0), ("producer_byte_rate", 1.0)), ({"user": "v"}, ("producer_byte_rate", 2.0)))
     try:
-        found = results(call(front.gateway.port, ALTER, request))
+        errors = results(call(front.gateway.port, ALTER, request))
     finally:
         front.secured.admin.create_acls([acl])[acl].result(30)
-    code, message = found.pop(U)
+    code, message = errors.pop(U)
     assert code == 7  # REQUEST_TIMED_OUT, which clients may retry
     assert message.startswith(f"{RATE} is in the quota log, which may not have changed: the change is not set")
     assert "authorization failed" in message
-    assert found == {'{"user": "v"}': (0, None)}
+    assert errors == {'{"user": "v"}': (0, None)}
     until(lambda: described(front.gateway.port) == {'{"user": "v"}': {"producer_byte_rate": 2.0}})
     assert "a client cannot use the quota log: the change is not set" in front.log.read_text()
     assert set(results(call(front.gateway.port, ALTER, request)).values()) == {(0, None)}

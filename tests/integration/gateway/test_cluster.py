@@ -60,7 +60,7 @@ def use_all_brokers(address):
 
     until(consumed_all, poll_seconds=0)
     consumer.close()
-    return {(each.host, each.port) for each in brokers.values()}
+    return {(broker.host, broker.port) for broker in brokers.values()}
 
 
 @pytest.mark.newest_kafka
@@ -94,23 +94,27 @@ def leaders_named_by_others(first, ports):
     for port in range(first, first + ports):
         with wire_client(port) as client:
             (topic,) = client.call(3, 12, metadata("spread"))["topics"]
-            leader = {each["partitionIndex"]: each["leaderId"] for each in topic["partitions"]}
+            leader = {partition["partitionIndex"]: partition["leaderId"] for partition in topic["partitions"]}
             wanted = {"currentLeaderEpoch": -1, "fetchOffset": 0, "logStartOffset": -1, "partitionMaxBytes": 1 << 20}
             partitions = [{"partition": number, **wanted} for number in leader]
             request = {"maxWaitMs": 100, "minBytes": 0, "maxBytes": 1 << 20, "sessionEpoch": -1}
             request |= {"topics": [{"topicId": topic["topicId"], "partitions": partitions}], "forgottenTopicsData": []}
             answer = client.call(1, protocol().apis[1].max_version, request)
-            (found,) = answer["responses"]
-            others = {leader[each["partitionIndex"]] for each in found["partitions"] if each["errorCode"] == 6}
-            assert {each["nodeId"] for each in answer["nodeEndpoints"]} == others
+            (fetched,) = answer["responses"]
+            others = {
+                leader[partition["partitionIndex"]]
+                for partition in fetched["partitions"]
+                if partition["errorCode"] == 6
+            }
+            assert {endpoint["nodeId"] for endpoint in answer["nodeEndpoints"]} == others
             assert len(others) == len(set(leader.values())) - 1
-            named |= {(each["host"], each["port"]) for each in answer["nodeEndpoints"]}
+            named |= {(endpoint["host"], endpoint["port"]) for endpoint in answer["nodeEndpoints"]}
     assert named
     return named
 
 
 def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewriting(nodes, settings, tmp_path):
-    listeners = ",".join(f"{each.outer}={HOST}:{each.inner}" for each in nodes)
+    listeners = ",".join(f"{node.outer}={HOST}:{node.inner}" for node in nodes)
     given = ("gateway.advertised_by=brokers", f"gateway.listeners={listeners}")
     with running_gateway(settings, tmp_path / "gateway.log", *given):
-        assert use_all_brokers(f"{HOST}:{nodes[0].outer}") == {(HOST, each.outer) for each in nodes}
+        assert use_all_brokers(f"{HOST}:{nodes[0].outer}") == {(HOST, node.outer) for node in nodes}

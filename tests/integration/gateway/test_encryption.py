@@ -132,8 +132,8 @@ def test_a_hung_broker_costs_little_memory_for_each_producer(secure):
             while writable := ready.select(QUIET_SECONDS):
                 for key, _ in writable:
                     sent[key.fileobj] += send_some(key.fileobj, request[sent[key.fileobj] % len(request) :])
-            each = (secure.gateway.rss_bytes() - before) / PRODUCERS
-    assert each < 400 * KIBIBYTE
+            per_producer = (secure.gateway.rss_bytes() - before) / PRODUCERS
+    assert per_producer < 400 * KIBIBYTE
 
 
 def produce_request(topic):

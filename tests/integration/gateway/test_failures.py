@@ -96,10 +96,10 @@ def test_several_gateways_serve_one_cluster(prepared, tmp_path):
         with wire_client(one.port) as first, wire_client(two.port) as second, ThreadPoolExecutor(2) as pool:
             answers = [*pool.map(lambda client: client.call(20, 6, both), (first, second))]
 
-        codes = sorted([each["errorCode"] for each in answer["responses"]] for answer in answers)
+        codes = sorted([topic["errorCode"] for topic in answer["responses"]] for answer in answers)
         assert codes[0] == [0, 0]
         assert set(codes[1]) <= {0, 3}
-        deletions = [each for each in job.decisions if each.operation.value == "DELETE_TOPICS"]
-        assert len({each.request_id for each in deletions}) == 1
-        paid = [each for each in deletions if each.repeats is None]
-        assert [[topic.partitions for topic in each.topics] for each in paid] == [[1, 1]]
+        deletions = [decision for decision in job.decisions if decision.operation.value == "DELETE_TOPICS"]
+        assert len({decision.request_id for decision in deletions}) == 1
+        paid = [decision for decision in deletions if decision.repeats is None]
+        assert [[topic.partitions for topic in decision.topics] for decision in paid] == [[1, 1]]

@@ -22,7 +22,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def errors(answer, field="topics"):
-    return [each["errorCode"] for each in answer[field]]
+    return [topic["errorCode"] for topic in answer[field]]
 
 
 @pytest.fixture(autouse=True)
@@ -145,9 +145,9 @@ def test_a_client_that_disconnects_before_its_decision_leaves_no_topic(plain):
     finally:
         plain.job.silent = False
     until(lambda: len(plain.job.requests) > decided)
-    with wire_client(plain.gateway.port, "good") as other:
-        assert errors(other.call(19, 7, creation("after", partitions=1))) == [0]
-        assert errors(other.call(3, 12, metadata("left-behind"))) == [3]
+    with wire_client(plain.gateway.port, "good") as good:
+        assert errors(good.call(19, 7, creation("after", partitions=1))) == [0]
+        assert errors(good.call(3, 12, metadata("left-behind"))) == [3]
 
 
 def test_a_muted_client_that_disconnects_releases_its_sockets_at_once(plain):
@@ -168,7 +168,7 @@ def test_fuzzed_frames_of_all_parsed_apis_affect_no_client_and_no_topic(plain, c
     """
     count, seed = int(os.environ.get("GATEWAY_FUZZ_FRAMES", "3000")), int(os.environ.get("GATEWAY_FUZZ_SEED", "599"))
     client.call(19, 7, creation("aimed-a", "aimed-b", partitions=3))
-    topics = until(lambda: found(client, {"aimed-a", "aimed-b"}))
+    topics = until(lambda: named_topics(client, {"aimed-a", "aimed-b"}))
     everything = all_topics(client)
     fuzz = Fuzz(seed, {name: topic_id for name, (topic_id, _) in topics.items()})
     before, sent, closed = plain.gateway.rss_bytes(), 0, 0
@@ -195,11 +195,11 @@ def test_fuzzed_frames_of_all_parsed_apis_affect_no_client_and_no_topic(plain, c
 def all_topics(client):
     """Return id and number of partitions of each topic but Kafka's own, which FindCoordinator creates."""
     answer = client.call(3, 12, {"topics": None, "allowAutoTopicCreation": False})
-    topics = {each["name"]: (each["topicId"], len(each["partitions"])) for each in answer["topics"]}
+    topics = {topic["name"]: (topic["topicId"], len(topic["partitions"])) for topic in answer["topics"]}
     return {name: value for name, value in topics.items() if not name.startswith("__")}
 
 
-def found(client, names):
+def named_topics(client, names):
     """Return these topics if all are there."""
     topics = {name: value for name, value in all_topics(client).items() if name in names}
     return topics if len(topics) == len(names) else None

@@ -47,12 +47,12 @@ def sasl(base_settings, secured, tmp_path_factory):
     settings = prepared_deployment(base_settings, secured.broker, "identity", folder)
     admin = secured.admin
     bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
-    bindings += [acl("frank", each) for each in (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE)]
+    bindings += [acl("frank", right) for right in (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE)]
     bindings += [cluster_acl("dave", AclOperation.ALL), cluster_acl("erin", AclOperation.DELETE)]
     made = [*admin.create_acls(bindings).values()]
     made += admin.create_topics([NewTopic("bob-old", 2), NewTopic("alice-old", 2)]).values()
-    for each in made:
-        each.result(30)
+    for future in made:
+        future.result(30)
     add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {"carol": "carol-secret"})
     target = [
         *secured.sasl_target,
@@ -89,15 +89,17 @@ def test_operations_that_an_acl_denies_are_denied_through_the_gateway(sasl):
         (20, 6, deletion("bob-old", "alice-old", "nowhere", "bob-nowhere")),
         (3, 12, {"topics": [{"name": name, "topicId": bytes(16)} for name in ("bob-old", "alice-old", "new")]}),
     ]
-    found = []
+    by_side = []
     for port in sides(sasl):
         with connected(port, "bob") as bob:
-            answers = [bob.call(*each) for each in calls]
-            found.append([by_name(each.get("topics") or each.get("results") or each["responses"]) for each in answers])
-    direct, gateway = found
+            answers = [bob.call(*call) for call in calls]
+            by_side.append(
+                [by_name(answer.get("topics") or answer.get("results") or answer["responses"]) for answer in answers]
+            )
+    direct, gateway = by_side
     assert gateway == direct
-    assert {code for each in gateway[:3] for code, _ in each.values()} <= {29, 3}
-    assert [each for each in sasl.job.requests if each.user == "bob"] == []
+    assert {code for results in gateway[:3] for code, _ in results.values()} <= {29, 3}
+    assert [request for request in sasl.job.requests if request.user == "bob"] == []
 
 
 @pytest.mark.parametrize("user", ["dave", "erin"])
@@ -113,12 +115,12 @@ def test_a_permission_on_the_cluster_that_covers_the_deletion_of_all_topics_is_c
         assert (hidden["errorCode"], hidden["errorMessage"][:33]) == (29, "the number of its partitions is n")
         assert seen(admin, name)
 
-        for each in sasl.admin.create_acls([acl(user, AclOperation.DESCRIBE, name)]).values():
-            each.result(30)
+        for future in sasl.admin.create_acls([acl(user, AclOperation.DESCRIBE, name)]).values():
+            future.result(30)
         deleted = until(lambda: succeeded(client.call(20, 6, message)))
         assert (deleted["name"], deleted["topicId"]) == (name, topic["topicId"])
-    charged = [[(each.name, each.partitions) for each in request.topics] for request in sasl.job.requests]
-    assert [each for each in charged if each[0][0] == name] == [[(name, 7)]]
+    charged = [[(topic.name, topic.partitions) for topic in request.topics] for request in sasl.job.requests]
+    assert [topics for topics in charged if topics[0][0] == name] == [[(name, 7)]]
 
 
 def seen(client, name):
@@ -139,13 +141,13 @@ def test_a_hidden_default_number_of_partitions_is_learned_from_the_first_topic(s
         for number in range(2):
             request = creation(f"frank-{number}", partitions=-1)
             assert by_name(frank.call(19, 7, request)["topics"]) == {f"frank-{number}": (0, None)}
-    charged = [each.topics[0].partitions for each in sasl.job.requests if each.user == "frank"]
+    charged = [request.topics[0].partitions for request in sasl.job.requests if request.user == "frank"]
     assert charged == [7, 1]
     assert "the brokers create topics with 1 partitions by default" in sasl.gateway.log.read_text()
 
 
 def by_name(results):
-    return {each["name"]: (each["errorCode"], each.get("errorMessage")) for each in results}
+    return {result["name"]: (result["errorCode"], result.get("errorMessage")) for result in results}
 
 
 def test_a_client_has_the_same_permissions_through_the_gateway(sasl):
@@ -155,7 +157,7 @@ def test_a_client_has_the_same_permissions_through_the_gateway(sasl):
         assert {name: code for name, (code, _) in by_name(answer["topics"]).items()} == {"alice-a": 0, "other-a": 29}
         answer = alice.call(20, 6, deletion("alice-a", "bob-old"))
         assert {name: code for name, (code, _) in by_name(answer["responses"]).items()} == {"alice-a": 0, "bob-old": 29}
-    charged = [[(each.name, each.partitions) for each in request.topics] for request in sasl.job.requests[-2:]]
+    charged = [[(topic.name, topic.partitions) for topic in request.topics] for request in sasl.job.requests[-2:]]
     assert charged == [[("alice-a", 2)], [("alice-a", 2)]]
     assert {request.user for request in sasl.job.requests[-2:]} == {"alice"}
 
@@ -189,7 +191,7 @@ def test_a_client_has_the_principal_that_the_broker_authenticated(sasl, mechanis
     until(lambda: name in admin.list_topics(timeout=10).topics)
     admin.create_partitions([NewPartitions(name, 5)])[name].result(30)
     admin.delete_topics([name])[name].result(30)
-    calls = [(each.user, each.client_id, each.topics[0].partitions) for each in sasl.job.requests[-3:]]
+    calls = [(request.user, request.client_id, request.topics[0].partitions) for request in sasl.job.requests[-3:]]
     assert calls == [(user, "librdkafka", 3), (user, "librdkafka", 2), (user, "librdkafka", 5)]
 
 
@@ -207,8 +209,8 @@ def test_a_client_with_a_delegation_token_is_its_owner(sasl):
         pass
     with authenticated(sasl.gateway.port) as client:
         answer = client.call(19, 7, creation("alice-by-token", "bob-by-token", partitions=3))
-    assert {each["name"]: each["errorCode"] for each in answer["topics"]} == {"alice-by-token": 0, "bob-by-token": 29}
-    assert [(each.user, each.topics[0].partitions) for each in sasl.job.requests[-1:]] == [("alice", 3)]
+    assert {made["name"]: made["errorCode"] for made in answer["topics"]} == {"alice-by-token": 0, "bob-by-token": 29}
+    assert [(request.user, request.topics[0].partitions) for request in sasl.job.requests[-1:]] == [("alice", 3)]
 
 
 def authenticate_by_token(client, token):
@@ -218,7 +220,7 @@ def authenticate_by_token(client, token):
     answer = client.call(36, 2, {"authBytes": b"n,," + first})
     if answer["errorCode"]:
         return answer
-    told = dict(each.split(b"=", 1) for each in answer["authBytes"].split(b","))
+    told = dict(part.split(b"=", 1) for part in answer["authBytes"].split(b","))
     password, last = base64.b64encode(token["hmac"]), b"c=biws,r=" + told[b"r"]
     salted = hashlib.pbkdf2_hmac("sha256", password, base64.b64decode(told[b"s"]), int(told[b"i"]))
     key = hmac.digest(salted, b"Client Key", "sha256")

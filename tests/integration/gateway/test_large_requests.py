@@ -19,7 +19,7 @@ def both(plain):
 
 
 def errors(answer, field):
-    return {(each["errorCode"], each.get("errorMessage")) for each in answer[field]}
+    return {(result["errorCode"], result.get("errorMessage")) for result in answer[field]}
 
 
 @pytest.mark.parametrize("version", [1, 12])
@@ -86,7 +86,7 @@ def test_the_newest_versions_of_produce_and_fetch_pass(both):
     """Addresses are rewritten here; these responses have none, as there is no new leader."""
     _, client = both
     created = client.call(19, 7, creation("newest", partitions=1))["topics"][0]
-    offered = {each["apiKey"]: each["maxVersion"] for each in client.call(18, 0, {})["apiKeys"]}
+    offered = {api["apiKey"]: api["maxVersion"] for api in client.call(18, 0, {})["apiKeys"]}
     assert (offered[0], offered[1]) == (protocol().apis[0].max_version, protocol().apis[1].max_version)
     partition = {"index": 0, "records": record_batch(b"hello")}
     topic = {"topicId": created["topicId"], "partitionData": [partition]}
@@ -101,5 +101,5 @@ def test_the_newest_versions_of_produce_and_fetch_pass(both):
     request = {"maxWaitMs": 5000, "minBytes": 1, "maxBytes": 1 << 20, "sessionEpoch": -1, "forgottenTopicsData": []}
     request["topics"] = [{"topicId": created["topicId"], "partitions": [{**wanted, "partitionMaxBytes": 1 << 20}]}]
     answer = client.call(1, offered[1], request)
-    (found,) = answer["responses"][0]["partitions"]
-    assert (found["errorCode"], b"hello" in found["records"], answer["nodeEndpoints"]) == (0, True, [])
+    (fetched,) = answer["responses"][0]["partitions"]
+    assert (fetched["errorCode"], b"hello" in fetched["records"], answer["nodeEndpoints"]) == (0, True, [])

@@ -47,10 +47,10 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pend
         assert status(metrics, "healthz") == 200
         client.start()
         until(lambda: served_samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
-        found = served_samples(metrics)
-        assert found["mutation_quota_gateway_connections",] >= 1
-        assert found["mutation_quota_gateway_relayed_requests_total",] >= 1
-        assert found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0
+        served = served_samples(metrics)
+        assert served["mutation_quota_gateway_connections",] >= 1
+        assert served["mutation_quota_gateway_relayed_requests_total",] >= 1
+        assert served["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0
 
         gateway.process.terminate()
         until(lambda: status(metrics, "readyz") == 503)
@@ -61,4 +61,4 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pend
         gateway.process.kill()
         if client.ident:
             client.join(60)
-    assert [each.code() for each in raised] == [KafkaError.REQUEST_TIMED_OUT]
+    assert [error.code() for error in raised] == [KafkaError.REQUEST_TIMED_OUT]

@@ -42,10 +42,10 @@ def test_bare_tokens_authenticate_as_at_the_broker(sasl):
     for port in (sasl.broker_port, sasl.gateway.port):
         with plain_tokens(port) as client:
             answer = client.call(3, 1, {"topics": [{"name": "old-clients"}, {"name": "not-there"}]})
-        assert {each["port"] for each in answer.pop("brokers")} == {port}
+        assert {broker["port"] for broker in answer.pop("brokers")} == {port}
         answers.append(sorted(answer["topics"], key=lambda topic: topic["name"]))
     assert answers[0] == answers[1]
-    assert [(each["name"], each["errorCode"], len(each["partitions"])) for each in answers[0]] == [
+    assert [(topic["name"], topic["errorCode"], len(topic["partitions"])) for topic in answers[0]] == [
         ("not-there", 3, 0),
         ("old-clients", 0, 2),
     ]
@@ -54,9 +54,9 @@ def test_bare_tokens_authenticate_as_at_the_broker(sasl):
 def test_a_mutation_after_bare_tokens_is_charged_to_their_user(sasl):
     with plain_tokens(sasl.gateway.port) as client:
         answer = client.call(19, 2, creation("old-made", partitions=3))
-    assert [each["errorCode"] for each in answer["topics"]] == [0]
+    assert [topic["errorCode"] for topic in answer["topics"]] == [0]
     request = sasl.job.requests[-1]
-    assert (request.user, [(each.name, each.partitions) for each in request.topics]) == ("admin", [("old-made", 3)])
+    assert (request.user, [(topic.name, topic.partitions) for topic in request.topics]) == ("admin", [("old-made", 3)])
 
 
 def test_a_wrong_password_in_a_bare_token_closes_the_connection(sasl):
@@ -70,16 +70,16 @@ def test_a_wrong_password_in_a_bare_token_closes_the_connection(sasl):
 @pytest.mark.parametrize("version", range(4))
 def test_metadata_of_all_topics_is_that_of_the_broker(sasl, version):
     """In version 0 an empty list means all."""
-    found = []
+    answers = []
     for port in (sasl.broker_port, sasl.gateway.port):
         with wire_client(port) as client:
             client.authenticate("admin", "admin-secret")
             answer = client.call(3, version, {"topics": None if version else []})
-        assert {each.pop("port") for each in answer["brokers"]} == {port}
+        assert {broker.pop("port") for broker in answer["brokers"]} == {port}
         answer["topics"].sort(key=lambda topic: topic["name"])
-        found.append(answer)
-    assert found[0] == found[1]
-    assert "old-clients" in [each["name"] for each in found[0]["topics"]]
+        answers.append(answer)
+    assert answers[0] == answers[1]
+    assert "old-clients" in [topic["name"] for topic in answers[0]["topics"]]
 
 
 def test_requests_before_a_rejected_one_are_answered(sasl):

@@ -72,7 +72,7 @@ def test_each_subject_has_the_name_and_the_user_that_it_has_at_a_broker(base_set
     """The same name, unless it cannot be read; the same user, or none where a name has a line break."""
     chance, subjects = random.Random(7), Subjects(599)
     asked = [(subjects.subject(), chance.choice(_RULES)) for _ in range(_SUBJECTS)]
-    lines = [" ".join(base64.b64encode(each).decode() for each in (der, rules.encode())) for der, rules in asked]
+    lines = [" ".join(base64.b64encode(part).decode() for part in (der, rules.encode())) for der, rules in asked]
     oracle = java_command(Path(__file__).with_name("SslPrincipalOracle.java"), jars_folder(base_settings.broker.jars))
     done = subprocess.run(oracle, input="\n".join(lines), capture_output=True, text=True, check=True)
     told = [[base64.b64decode(word).decode() for word in line.split(" ")] for line in done.stdout.splitlines()]
@@ -80,12 +80,12 @@ def test_each_subject_has_the_name_and_the_user_that_it_has_at_a_broker(base_set
     unread = unmapped = mapped = 0
     for (der, rules), (name, *users) in zip(asked, told, strict=True):
         try:
-            found = name_of(der)
+            ours = name_of(der)
         except ValueError:
             unread += 1
             continue
-        assert found == name, (der.hex(), name, found)
-        user = PrincipalRules(rules).name(found)
+        assert ours == name, (der.hex(), name, ours)
+        user = PrincipalRules(rules).name(ours)
         if user is None and users:
             assert set(name) & set("\n\r\x85\u2028"), (name, rules, users)
             unmapped += 1

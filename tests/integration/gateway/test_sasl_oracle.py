@@ -25,7 +25,7 @@ _PIECES = [
 
 def _jwt(payload):
     parts = [b'{"alg":"none"}', payload]
-    return b".".join([*(base64.urlsafe_b64encode(each).rstrip(b"=") for each in parts), b""])
+    return b".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts), b""])
 
 
 def _payloads(now):
@@ -34,7 +34,7 @@ def _payloads(now):
     extra = f',"iat":{now - 100},"exp":{now + 6000}}}'.encode()
     odd = [b'{"sub":"alice","sub":"bob"', b'{"\\u0073ub":"bob"', b'{"sub":["bob"]', b'{"sub":5', b'{"sub":"\\ud800"']
     expired = json.dumps({"sub": "alice", "iat": now - 100, "exp": now - 50}).encode()
-    return [*valid, *(each + extra for each in odd), expired, b"[]", b"{}", b"nonsense"]
+    return [*valid, *(start + extra for start in odd), expired, b"[]", b"{}", b"nonsense"]
 
 
 class Messages:
@@ -42,7 +42,7 @@ class Messages:
 
     def __init__(self, seed):
         self._chance = random.Random(seed)
-        self._tokens = [_jwt(each) for each in _payloads(int(time.time()))]
+        self._tokens = [_jwt(payload) for payload in _payloads(int(time.time()))]
 
     def exchange(self):
         """Return a mechanism, and one to three messages of the client."""
@@ -90,19 +90,19 @@ def test_each_login_has_the_same_user_as_in_kafka(base_settings):
     """Thousands of exchanges that are nearly right: the same name, or none; and mostly the same."""
     messages = Messages(599)
     exchanges = [messages.exchange() for _ in range(_EXCHANGES)]
-    lines = [" ".join([name, *(base64.b64encode(each).decode() for each in sent)]) for name, sent in exchanges]
+    lines = [" ".join([name, *(base64.b64encode(message).decode() for message in sent)]) for name, sent in exchanges]
     oracle = java_command(Path(__file__).with_name("SaslOracle.java"), jars_folder(base_settings.broker.jars))
     done = subprocess.run(oracle, input="\n".join(lines), capture_output=True, text=True, check=True)
-    results = [each.split(" ") for each in done.stdout.splitlines() if each[:1].isdigit()]
+    results = [line.split(" ") for line in done.stdout.splitlines() if line[:1].isdigit()]
     assert len(results) == _EXCHANGES
     same = stricter = 0
     for (mechanism, sent), (count, encoded) in zip(exchanges, results, strict=True):
         if count == "0":
             continue  # the broker does not accept the client
         user = base64.b64decode(encoded).decode()
-        found = user_read(mechanism, sent[: int(count)])
-        assert found in {None, user}, (mechanism, sent, user, found)
-        assert found is None or user != _DELEGATED
-        same += found == user
-        stricter += found is None
+        ours = user_read(mechanism, sent[: int(count)])
+        assert ours in {None, user}, (mechanism, sent, user, ours)
+        assert ours is None or user != _DELEGATED
+        same += ours == user
+        stricter += ours is None
     assert same > 5 * stricter > 0, (same, stricter)

@@ -60,7 +60,7 @@ def ground(base_settings, broker, tmp_path_factory):
 def test_a_failed_start_ends_with_a_line_that_says_what_to_change(ground, given, expected, capsys):
     """It never becomes ready."""
     options, values = ground
-    own = set_options(*(each.format(**values) for each in given))
+    own = set_options(*(setting.format(**values) for setting in given))
     with pytest.raises(BadInput) as error:
         app(["gateway", *options, *own], standalone_mode=False)
     assert expected.format(**values) in str(error.value)

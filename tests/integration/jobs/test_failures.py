@@ -183,11 +183,11 @@ def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, ano
     query = start_enforce(Run.on(spark, operator.settings))
     try:
         operator.request("a")
-        until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
+        until(lambda: sum(progress["numInputRows"] for progress in query.recentProgress) == 1)
         another_broker.stop()
         another_broker.start()
         operator.request("b")
-        until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
+        until(lambda: sum(progress["numInputRows"] for progress in query.recentProgress) == 2)
         assert query.isActive
     finally:
         stop_after_batch([query])

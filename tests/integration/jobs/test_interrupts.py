@@ -53,16 +53,16 @@ class Started:
 
     def commands(self):
         """Return the command lines of its processes that are alive."""
-        found = []
-        for each in Path("/proc").iterdir():
+        commands = []
+        for process in Path("/proc").iterdir():
             with suppress(OSError):
-                if self.mark.encode() in (each / "environ").read_bytes():
-                    found.append((each / "cmdline").read_bytes())
-        return found
+                if self.mark.encode() in (process / "environ").read_bytes():
+                    commands.append((process / "cmdline").read_bytes())
+        return commands
 
     def interrupt(self, how):
         """Send the signal; return the exit code, all output, and the temporary folders that the JVM had."""
-        folders = {found[1].decode() for each in self.commands() if (found := TEMPORARY.search(each))}
+        folders = {match[1].decode() for command in self.commands() if (match := TEMPORARY.search(command))}
         self.process.send_signal(how)
         output, errors = self.process.communicate(timeout=DEADLINE_SECONDS)
         return self.process.returncode, output + errors, folders
@@ -91,7 +91,7 @@ def interrupt_throughout(seconds, steps, done, *args):
 def leaves_nothing(started, folders):
     """Assert that a command has left no process and no temporary folder."""
     assert started.commands() == []
-    assert [each for each in folders if Path(each).exists()] == []
+    assert [folder for folder in folders if Path(folder).exists()] == []
 
 
 def handles(process, number):
@@ -134,7 +134,7 @@ def test_a_job_that_is_interrupted_while_it_runs_finishes_silently_and_leaves_no
     code, printed, folders = started.interrupt(signal.SIGTERM)
     assert (code, printed) == (0, "")
     until(lambda: started.commands() == [])
-    assert [each for each in folders if Path(each).exists()] == []
+    assert [folder for folder in folders if Path(folder).exists()] == []
 
 
 @pytest.mark.nightly

@@ -73,7 +73,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
     why = explain_decision(deployment, f"{topics.requests}-0-1", 1)
     assert (why.set_quota.altered_by, why.set_quota.comment) == ("ann", "for the test")
     assert (why.refill.written_by, why.refill.tokens) == (f"{topics.requests}-0-0", -5.0)
-    assert [(each.decision_id, each.tokens) for each in why.before] == [(f"{topics.requests}-0-0", -5.0)]
+    assert [(decision.decision_id, decision.tokens) for decision in why.before] == [(f"{topics.requests}-0-0", -5.0)]
     assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
     with pytest.raises(NotFound, match="-0-2 is not a decision but a dead letter: value: null"):
         explain_decision(deployment, f"{topics.requests}-0-2", 0)

@@ -39,7 +39,7 @@ def test_the_jobs_continue_from_the_state_of_an_earlier_version(spark, base_sett
     process(spark, settings)
 
     values = [decision for _, decision in consume_all(settings, settings.topics.decisions) if decision]
-    after = {each["user"]: (each["tokens_before"], each["outcome"]) for each in values}
+    after = {decision["user"]: (decision["tokens_before"], decision["outcome"]) for decision in values}
     assert {user: round(tokens) for user, (tokens, _) in after.items()} == {**LEFT, "carol": 11}
     assert {user for user, (_, outcome) in after.items() if outcome == "REJECTED"} == {"alice"}
     rows = read_table(settings, "decisions")

@@ -33,8 +33,10 @@ def append(log, *lines):
 
 def requests(settings):
     """All requests that a committed transaction has written, by topic name and partitions."""
-    found = [json.loads(each.value()) for each in read_topic(settings.kafka.connection, settings.topics.requests, 10)]
-    return sorted((topic["name"], topic["partitions"]) for each in found for topic in each["topics"])
+    written = [
+        json.loads(message.value()) for message in read_topic(settings.kafka.connection, settings.topics.requests, 10)
+    ]
+    return sorted((topic["name"], topic["partitions"]) for request in written for topic in request["topics"])
 
 
 @pytest.fixture

@@ -81,5 +81,5 @@ def test_a_release_runs_the_worked_example_in_an_empty_folder_and_leaves_nothing
     jars = [f"kafka-mutation-quota-{extra}-jars" for extra in ("spark", "broker", "s3")]
     subprocess.run([pip, "uninstall", "--quiet", "--yes", "kafka-mutation-quota", *jars], check=True)
     (packages,) = environment.glob("lib/python*/site-packages")
-    assert [each.name for each in packages.iterdir() if "mutation" in each.name] == []
-    assert {"jobs", "quota", "schemas"}.isdisjoint(each.name for each in packages.iterdir())
+    assert [path.name for path in packages.iterdir() if "mutation" in path.name] == []
+    assert {"jobs", "quota", "schemas"}.isdisjoint(path.name for path in packages.iterdir())

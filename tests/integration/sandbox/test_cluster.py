@@ -37,7 +37,7 @@ def cluster(tmp_path_factory):
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-    until(lambda: all(process_state(each) in {"Z", "X", None} for each in processes))
+    until(lambda: all(process_state(pid) in {"Z", "X", None} for pid in processes))
 
 
 @pytest.mark.timeout(300)
@@ -47,7 +47,7 @@ def test_three_nodes_hold_each_topic_three_times(cluster):
     configs = _broker_configs(cluster.address)
     assert (len(cluster.address.split(",")), len(cluster.processes)) == (3, 3)
     assert {name: topic.replication_factor for name, topic in layout.topics.items()} == dict.fromkeys(
-        (f"mutation-{each}" for each in ("requests", "decisions", "dead-letters", "quotas", "results", "positions")), 3
+        (f"mutation-{name}" for name in ("requests", "decisions", "dead-letters", "quotas", "results", "positions")), 3
     )
     assert (configs["default.replication.factor"], configs["min.insync.replicas"]) == ("3", "2")
     assert configs["offsets.topic.replication.factor"] == "3"
@@ -84,7 +84,7 @@ def test_two_nodes_are_rejected_since_they_stop_together():
 
 def _node(cluster, number):
     """Return the process of a node."""
-    (process,) = (each for each in cluster.processes if any(f"/node-{number}/" in word for word in command_words(each)))
+    (process,) = (pid for pid in cluster.processes if any(f"/node-{number}/" in word for word in command_words(pid)))
     return process
 
 

@@ -51,7 +51,7 @@ def rate_of_tenant(cluster):
 @pytest.fixture(scope="module")
 def cluster(base_settings, tmp_path_factory):
     acls = documented_acls()
-    acls["mute"] = [each for each in acls["enforce"] if each[1] != "mutation-decisions" or each[3] != "WRITE"]
+    acls["mute"] = [acl for acl in acls["enforce"] if acl[1] != "mutation-decisions" or acl[3] != "WRITE"]
     acls["mute"].append(("TOPIC", "mutation-decisions", "LITERAL", "DESCRIBE"))
     acls["blind"] = [("TOPIC", "mutation-quotas", "LITERAL", "DESCRIBE")]
     with secured_cluster(tmp_path_factory.mktemp("secure"), base_settings.broker.jars, acls, run_process) as running:
@@ -75,8 +75,8 @@ def application(cluster, **own):
 
 def of_topic(name, messages):
     """Return the records about one topic, without those of other tests, which may have run before."""
-    records = [json.loads(each.value()) for each in messages]
-    return [each for each in records if any(topic["name"] == name for topic in each["topics"])]
+    records = [json.loads(message.value()) for message in messages]
+    return [record for record in records if any(topic["name"] == name for topic in record["topics"])]
 
 
 def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
@@ -141,11 +141,11 @@ def test_status_has_the_permissions_that_it_needs_and_reports_missing_ones(clust
         json.loads(cluster.command(user, "status", "--output", "json").stdout) for user in ("status", "blind")
     )
 
-    assert {each["name"] for each in seen["topics"] if each["differences"] == []} == {
-        f"mutation-{each}" for each in names
+    assert {topic["name"] for topic in seen["topics"] if topic["differences"] == []} == {
+        f"mutation-{name}" for name in names
     }
-    assert (seen["kafka"]["error"], [each for each in seen["problems"] if "cannot" in each]) == (None, [])
-    assert {each["name"]: each["exists"] for each in unseen["topics"]}["mutation-requests"] is False
+    assert (seen["kafka"]["error"], [problem for problem in seen["problems"] if "cannot" in problem]) == (None, [])
+    assert {topic["name"]: topic["exists"] for topic in unseen["topics"]}["mutation-requests"] is False
     assert "topic mutation-requests is missing, or this principal may not describe it" in unseen["problems"][1]
     assert unseen["problems"][0].startswith("the configs of topic mutation-quotas cannot be read")
 
@@ -176,7 +176,7 @@ def test_certificates_replace_passwords(cluster, spark):
     prepare_topics(settings, settings.topics.names[1:4])
     run_until(threading.Event(), [start_audit(Run.on(spark, settings), once=True)])
     kept = DeltaTable(settings.storage.table("quota_changes")).to_pyarrow_table().to_pylist()
-    assert [each["controller_mutation_rate"] for each in kept if each["user"] == "someone"] == [1.0]
+    assert [row["controller_mutation_rate"] for row in kept if row["user"] == "someone"] == [1.0]
 
 
 def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
@@ -190,7 +190,7 @@ def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
         run_until(threading.Event(), [query])
     texts = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
     assert "KafkaV2" in texts[-1] or "kafka" in texts[-1].lower()
-    assert not any("xyzzy" in each for each in texts)
+    assert not any("xyzzy" in text for text in texts)
 
 
 def test_an_error_is_one_line_without_the_secret(cluster):

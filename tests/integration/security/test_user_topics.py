@@ -52,8 +52,8 @@ def delete(settings, *topics):
 
 def timestamp_type(settings, topic):
     admin = admin_of(settings)
-    (found,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    return found.result(DEADLINE_SECONDS)["message.timestamp.type"].value
+    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    return future.result(DEADLINE_SECONDS)["message.timestamp.type"].value
 
 
 def stamp(settings, topic, by):
@@ -106,14 +106,14 @@ def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic
         corrected = [(lie, request_json(0, user="mallory"))]
         valid_requests(corrected, by_topic.policy)
         send(by_topic, corrected)
-        decided = [each for _, each in consume(by_topic, topics.decisions, 4)]
+        decided = [decision for _, decision in consume(by_topic, topics.decisions, 4)]
     finally:
         query.stop()
     assert lie.letter.error == f"user: the topic {topics.requests}.mallory belongs to another user (value: 'alice')"
-    assert sorted(each["user"] for each in decided) == ["alice", "carol", "mallory", "mallory"]
-    assert all(each["source"]["topic"] == f"{topics.requests}.{each['user']}" for each in decided)
-    assert all(each["quota_entity"] == {"user": each["user"]} for each in decided)
-    tokens = {(each["user"], each["tokens"]) for each in decided}
+    assert sorted(decision["user"] for decision in decided) == ["alice", "carol", "mallory", "mallory"]
+    assert all(decision["source"]["topic"] == f"{topics.requests}.{decision['user']}" for decision in decided)
+    assert all(decision["quota_entity"] == {"user": decision["user"]} for decision in decided)
+    tokens = {(decision["user"], decision["tokens"]) for decision in decided}
     assert tokens > {("alice", 10.0), ("mallory", -2.0), ("carol", -1.0)}
 
 
@@ -220,10 +220,10 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     enforce(retiring)
     produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="later"))
     enforce(by_topic)
-    decided = [each for _, each in consume_all(by_topic, topics.decisions) if each["user"] == "bob"]
-    assert [each["request_id"] for each in decided] == [*request_ids, request_ids[-1], "later"]
+    decided = [decision for _, decision in consume_all(by_topic, topics.decisions) if decision["user"] == "bob"]
+    assert [decision["request_id"] for decision in decided] == [*request_ids, request_ids[-1], "later"]
     assert decided[batches - 1] == decided[batches]
-    assert {round(each["tokens"]) for each in decided} == {-1}
+    assert {round(decision["tokens"]) for decision in decided} == {-1}
 
 
 def test_a_client_without_a_topic_fails_at_once(by_topic):

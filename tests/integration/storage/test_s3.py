@@ -109,7 +109,7 @@ def test_buckets_are_moved_the_state_is_reset_and_decisions_are_read(s3_spark, i
 def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_path):
     root = f"s3a://{BUCKET}/maintained"
     where = ("--set", f"storage.root={root}", *server.options())
-    settings = load_settings([each for each in where if each != "--set"], environment={}, with_default_file=False)
+    settings = load_settings([word for word in where if word != "--set"], environment={}, with_default_file=False)
     for offset, day in enumerate([-9, 0, 0, 0]):
         at = DAY + day * 86_400_000
         value = codec.encode(decision_of(1, at=at, offset=offset))
@@ -124,8 +124,8 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
 
     def files():
         stored = stored_files(settings)
-        folders = [each for each in stored.names("tables/decisions") if each.startswith("date=")]
-        return {each: len(stored.names(f"tables/decisions/{each}")) for each in folders}
+        folders = [folder for folder in stored.names("tables/decisions") if folder.startswith("date=")]
+        return {folder: len(stored.names(f"tables/decisions/{folder}")) for folder in folders}
 
     first = maintain()
     assert (first["rows_deleted"], first["files_compacted"], first["files_removed"]) == (1, 3, 0)
@@ -134,7 +134,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
     assert maintain()["files_removed"] == 4
     assert files() == {"date=2026-11-21": 1}
-    assert sorted(each["source"]["offset"] for each in read_table(settings, "decisions")) == [1, 2, 3]
+    assert sorted(row["source"]["offset"] for row in read_table(settings, "decisions")) == [1, 2, 3]
 
 
 def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):

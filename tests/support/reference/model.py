@@ -81,10 +81,10 @@ class Reference:
         request, now = entry.request, entry.timestamp
         user, client = _who(entry)
         costs = [topic["partitions"] for topic in request["topics"]]
-        found = self._quota(user, client, now)
-        if found is None:
+        quota = self._quota(user, client, now)
+        if quota is None:
             return Expected(("", ""), None, (True,) * len(costs), None, None, (0, 0))
-        tags, bounds = found
+        tags, bounds = quota
         bucket = self._buckets.get(tags)
         reset = self._reset(tags, now)
         if bucket is not None and reset is not None and (bucket.reset is None or bucket.reset < reset):
@@ -119,14 +119,14 @@ class Reference:
 
     def bucket_of(self, entry: Entry) -> Tags | None:
         """Return the tags of a request's bucket; None if it touches none."""
-        found = self._quota(*_who(entry), entry.timestamp)
-        return None if found is None else found[0]
+        quota = self._quota(*_who(entry), entry.timestamp)
+        return None if quota is None else quota[0]
 
     def _find(self, remembered: Sequence[_Admitted], entry: Entry) -> _Admitted | None:
         """Return the same request as it was admitted before, if it was seen lately."""
         window, identity = self.log.deduplication.window_ms, _identity(entry)
         return next(
-            (each for each in remembered if each.identity == identity and entry.timestamp - each.at <= window), None
+            (seen for seen in remembered if seen.identity == identity and entry.timestamp - seen.at <= window), None
         )
 
     def _remember(
@@ -139,7 +139,7 @@ class Reference:
         seen = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
         if first is not None:
             seen = replace(first, at=max(first.at, entry.timestamp), topics=topics)
-        others = [each for each in remembered if each.identity != seen.identity]
+        others = [admitted for admitted in remembered if admitted.identity != seen.identity]
         latest = [*others, seen][-rule.max_requests :]
         while seen.at - latest[0].at > rule.window_ms:
             latest = latest[1:]
@@ -182,13 +182,13 @@ class Reference:
         sharing = tuple(entity for entity, shared in _levels(user, client) if shared == tags)
         if sharing not in self._moments:
             self._moments[sharing] = sorted(
-                {each.moment for entity in sharing for each in self._changes.get(entity, [])}
+                {change.moment for entity in sharing for change in self._changes.get(entity, [])}
             )
         moments = self._moments[sharing]
         since = at
         for number in reversed(range(bisect_right(moments, at))):
             moment = moments[number]
-            held = next((found for entity in sharing if (found := self._set(entity, moment))), None)
+            held = next((set_bounds for entity in sharing if (set_bounds := self._set(entity, moment))), None)
             if held != bounds:
                 break
             since = moment
@@ -196,7 +196,7 @@ class Reference:
 
     def _reset(self, tags: Tags, at: int) -> int | None:
         named = {name: tag for name, tag in zip(("user", "client-id"), tags, strict=True) if tag}
-        moments = [each.moment for each in self._resets if each.moment <= at and each.tags.items() <= named.items()]
+        moments = [reset.moment for reset in self._resets if reset.moment <= at and reset.tags.items() <= named.items()]
         return max(moments, default=None)
 
 
@@ -251,5 +251,5 @@ def _throttle_ms(tokens: Fraction, rate: float, late_ms: int) -> tuple[int, int]
     A late request also waits until the time of the bucket.
     """
     wait, doubt = -tokens / Fraction(rate) * 1000, 2 * _rounding(tokens) / Fraction(rate) * 1000
-    low, high = (min(MAX_INT, max(0, math.ceil(each)) + late_ms) for each in (wait - doubt, wait))
+    low, high = (min(MAX_INT, max(0, math.ceil(throttle)) + late_ms) for throttle in (wait - doubt, wait))
     return low, high

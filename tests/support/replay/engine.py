@@ -62,14 +62,14 @@ class Run:
         for row in log.rows():
             by_partition.setdefault(row[1], []).append(row)
         count = len(self.cuts) + 1
-        found: list[list[Row]] = [[] for _ in range(count)]
+        batches: list[list[Row]] = [[] for _ in range(count)]
         for number, rows in enumerate(by_partition.values()):
             # Kafka's batches do not cut all partitions at the same share either.
             shares = sorted((share + number * 0.37) % 1 for share in self.cuts)
             ends = [0, *(round(share * len(rows)) for share in shares), len(rows)]
-            for batch, (start, end) in zip(found, pairwise(ends), strict=True):
+            for batch, (start, end) in zip(batches, pairwise(ends), strict=True):
                 batch.extend(rows[start:end])
-        return [batch for batch in found if batch]
+        return [batch for batch in batches if batch]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,30 +59,30 @@ def _in_order_of_batches(log: Log, batches: Sequence[Sequence[Row]]) -> list[tup
 
 def _once(log: Log, run: Run, answers: Sequence[Answer]) -> dict[Position, Answer]:
     """Return the answer of each record: one, or equal copies if a batch was processed twice."""
-    found: dict[Position, Answer] = {}
+    once: dict[Position, Answer] = {}
     copies = 0
     for answer in answers:
         source = json.loads(answer[2])["source"]
         position = source["partition"], source["offset"]
-        copies += position in found
-        assert found.setdefault(position, answer) == answer, f"{position} was answered twice, and differently ({run})"
+        copies += position in once
+        assert once.setdefault(position, answer) == answer, f"{position} was answered twice, and differently ({run})"
     assert run.crash or not copies, f"{copies} answers were written twice without a crash ({run})"
     wanted = {(entry.partition, offset) for offset, entry in log.placed()}
-    assert found.keys() == wanted, f"not answered: {wanted - found.keys()} ({run})"
-    return found
+    assert once.keys() == wanted, f"not answered: {wanted - once.keys()} ({run})"
+    return once
 
 
-def _check_rules(log: Log, ordered: Sequence[tuple[int, Entry]], found: dict[Position, Answer], run: Run) -> None:
+def _check_rules(log: Log, ordered: Sequence[tuple[int, Entry]], answers: dict[Position, Answer], run: Run) -> None:
     reference = Reference(log)
     for offset, entry in ordered:
-        topic, key, value = found[entry.partition, offset]
+        topic, key, value = answers[entry.partition, offset]
         decision = json.loads(value)
         where = f"{entry.partition}-{offset} ({entry}, {run}): {decision}"
         assert (topic, key) == (DECISIONS, f"{entry.partition}-{offset}".encode()), where
         _check_decision(entry, reference.decide(entry, offset), decision, where)
     for offset, entry in log.placed():
         if entry.request is None:
-            topic, key, value = found[entry.partition, offset]
+            topic, key, value = answers[entry.partition, offset]
             assert (topic, key) == (DEAD_LETTERS, f"{entry.partition}-{offset}".encode())
             letter = json.loads(value)
             assert letter["timestamp"] == entry.timestamp
@@ -93,9 +93,9 @@ def _check_decision(entry: Entry, expected: Expected, decision: dict[str, Any], 
     where = f"{where}, where the rules say {expected}"
     outcome = "ADMITTED" if all(expected.admitted) else "PARTIAL" if any(expected.admitted) else "REJECTED"
     assert decision["outcome"] == outcome, where
-    assert [topic["error_code"] for topic in decision["topics"]] == [0 if each else 89 for each in expected.admitted], (
-        where
-    )
+    assert [topic["error_code"] for topic in decision["topics"]] == [
+        0 if admitted else 89 for admitted in expected.admitted
+    ], where
     assert (decision["user_tag"], decision["client_tag"], decision["quota"]) == (*expected.tags, expected.rate), where
     for reported, tokens in ((decision["tokens_before"], expected.before), (decision["tokens"], expected.after)):
         assert (reported is None) == (tokens is None), where

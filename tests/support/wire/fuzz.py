@@ -68,15 +68,15 @@ def fuzz(jar: Path, seed: int, count: int) -> Fuzzed:
     for exchange in exchanges:  # compiles all codecs before the measurement
         _read(protocol, _frame(chance, protocol, exchange, 0)[_LENGTH:], None, Fuzzed())
         _read(protocol, _frame(chance, protocol, exchange, 1)[_LENGTH:], _header(exchange), Fuzzed())
-    found, other = Fuzzed(), b""
+    fuzzed, other = Fuzzed(), b""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(count):
         exchange = exchanges[number // 2 % len(exchanges)]
         whole = _frame(chance, protocol, exchange, number % 2)[_LENGTH:]
         frame, other = mutated(chance, whole, other), whole
-        _read(protocol, frame, _header(exchange) if number % 2 else None, found)
-    found.grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return found
+        _read(protocol, frame, _header(exchange) if number % 2 else None, fuzzed)
+    fuzzed.grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return fuzzed
 
 
 def _header(exchange: _Exchange) -> RequestHeader:
@@ -91,23 +91,23 @@ def _frame(chance: random.Random, protocol: Protocol, exchange: _Exchange, is_re
     return write_request(_header(exchange), protocol.request(exchange.key, exchange.version).write(message), protocol)
 
 
-def _read(protocol: Protocol, frame: bytes, request: RequestHeader | None, found: Fuzzed) -> None:
+def _read(protocol: Protocol, frame: bytes, request: RequestHeader | None, fuzzed: Fuzzed) -> None:
     """Read the response to a request, or a request."""
-    found.frames += 1
+    fuzzed.frames += 1
     start = time.process_time_ns()
     try:
         if request is not None:
             begin = read_response_header(frame, request, protocol)
             protocol.response(request.api_key, request.api_version).read(frame, begin)
-            found.read += 1
+            fuzzed.read += 1
         else:
             header = read_request_header(frame, protocol)
             if header is None or protocol.apis[header.api_key].name not in PARSED:
-                found.header_alone += 1
+                fuzzed.header_alone += 1
             else:
                 protocol.request(header.api_key, header.api_version).read(frame, header.body)
-                found.read += 1
+                fuzzed.read += 1
     except Malformed:
-        found.rejected += 1
+        fuzzed.rejected += 1
     taken = (time.process_time_ns() - start) / 1000
-    found.slowest_us = max(found.slowest_us, taken)
+    fuzzed.slowest_us = max(fuzzed.slowest_us, taken)

@@ -50,12 +50,12 @@ def as_json(struct: Struct, message: Mapping[str, Any]) -> dict[str, Any]:
 
     That form is without tagged fields at their default, unknown tags, and the content of records.
     """
-    found = {field.name: _json(field, message[field.name]) for field in struct.fields}
+    converted = {field.name: _json(field, message[field.name]) for field in struct.fields}
     for field in struct.tagged:
         value = message[field.name]
         if value != _default(field):
-            found[field.name] = _json(field, value)
-    return found
+            converted[field.name] = _json(field, value)
+    return converted
 
 
 def _value(chance: random.Random, field: Field) -> Any:
@@ -101,4 +101,4 @@ def _single_json(field: Field, value: Any) -> Any:
 def _default(field: Field) -> Any:
     if field.struct is None or field.array or field.default is None:
         return field.default
-    return {each.name: _default(each) for each in [*field.struct.fields, *field.struct.tagged]}
+    return {inner.name: _default(inner) for inner in [*field.struct.fields, *field.struct.tagged]}

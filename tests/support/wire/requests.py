@@ -11,15 +11,15 @@ def topic(name, partitions=3, replicas=1, **more):
 
 def creation(*topics, partitions=3, **more):
     """Return a CreateTopics request for topics, or for their names."""
-    created = [topic(each, partitions) if isinstance(each, str) else each for each in topics]
+    created = [topic(given, partitions) if isinstance(given, str) else given for given in topics]
     return {"topics": created, "timeoutMs": 30_000, "validateOnly": False, **more}
 
 
 def deletion(*topics, **more):
     """Return a DeleteTopics request for topics by their names, or by their ids."""
     named = [
-        {"name": None, "topicId": each} if isinstance(each, bytes) else {"name": each, "topicId": NO_ID}
-        for each in topics
+        {"name": None, "topicId": given} if isinstance(given, bytes) else {"name": given, "topicId": NO_ID}
+        for given in topics
     ]
     return {"topics": named, "timeoutMs": 30_000, **more}
 

@@ -126,9 +126,9 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
 def batches(query: StreamingQuery) -> list[tuple[int, float]]:
     """Return the rows and the seconds of each batch so far, without empty ones."""
     return [
-        (each["numInputRows"], each["durationMs"]["triggerExecution"] / 1000)
-        for each in query.recentProgress
-        if each["numInputRows"]
+        (progress["numInputRows"], progress["durationMs"]["triggerExecution"] / 1000)
+        for progress in query.recentProgress
+        if progress["numInputRows"]
     ]
 
 

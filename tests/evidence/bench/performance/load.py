@@ -68,7 +68,7 @@ def _read(options: Namespace, answered: dict[str, float], reading: threading.Eve
         {**QUIET, "bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False}
     )
     partitions = consumer.list_topics(options.answers, _TIMEOUT_SECONDS).topics[options.answers].partitions
-    places = [TopicPartition(options.answers, each) for each in partitions]
+    places = [TopicPartition(options.answers, partition) for partition in partitions]
     for place in places:
         place.offset = consumer.get_watermark_offsets(place)[1]
     consumer.assign(places)

@@ -44,9 +44,9 @@ def store_buckets(
             if file.is_file():
                 shutil.copy(file, state / partition.name)
     shutil.rmtree(made)
-    found = ground.spark.read.format("statestore").load(str(checkpoint)).count()
-    if found != count:
-        raise RuntimeError(f"{checkpoint} has {found} buckets, not {count}: an aggregation has another layout")
+    stored = ground.spark.read.format("statestore").load(str(checkpoint)).count()
+    if stored != count:
+        raise RuntimeError(f"{checkpoint} has {stored} buckets, not {count}: an aggregation has another layout")
 
 
 def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:
@@ -54,7 +54,7 @@ def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:
     number = F.col("id")
     # Realistic numbers, or the store would compress them to almost nothing.
     known = {"K": PLENTY * F.rand(1), "T": F.lit(_FIRST) + (F.rand(2) * _SPAN_MS).cast("long"), "rate": F.lit(PLENTY)}
-    values = [known.get(each.name, F.lit(None)).cast(each.dataType).alias(each.name) for each in STATE.fields]
+    values = [known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in STATE.fields]
     named = F.format_string(bucket, number).alias("bucket")
     ground.spark.range(count).select(named, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))
     schema = ground.spark.read.parquet(str(rows)).schema

@@ -66,22 +66,20 @@ class JavaAdmin:
             futures = self._send(admin, operation, topics, validate_only=validate_only)
             throttles = [_rejected_ms(futures[topic.name]) for topic in topics]
             received = time.time() * 1000
-        return BrokerAnswer(
-            tuple(each is None for each in throttles), max(each or 0 for each in throttles), sent, received
-        )
+        return BrokerAnswer(tuple(ms is None for ms in throttles), max(ms or 0 for ms in throttles), sent, received)
 
     def _send(self, admin, operation: Operation, topics: Sequence[Topic], *, validate_only: bool):
         clients, optional = self._kafka.clients.admin, self._java.java.util.Optional
         if operation is Operation.CREATE_TOPICS:
             options = clients.CreateTopicsOptions().retryOnQuotaViolation(False).validateOnly(validate_only)
-            new = [clients.NewTopic(each.name, optional.of(each.partitions), optional.empty()) for each in topics]
+            new = [clients.NewTopic(topic.name, optional.of(topic.partitions), optional.empty()) for topic in topics]
             return admin.createTopics(new, options).values()
         if operation is Operation.CREATE_PARTITIONS:
             options = clients.CreatePartitionsOptions().retryOnQuotaViolation(False)
-            grown = {each.name: clients.NewPartitions.increaseTo(each.count) for each in topics}
+            grown = {topic.name: clients.NewPartitions.increaseTo(topic.count) for topic in topics}
             return admin.createPartitions(grown, options).values()
         options = clients.DeleteTopicsOptions().retryOnQuotaViolation(False)
-        return admin.deleteTopics([each.name for each in topics], options).topicNameValues()
+        return admin.deleteTopics([topic.name for topic in topics], options).topicNameValues()
 
     def _admin(self, client_id: str):
         return self._kafka.clients.admin.Admin.create({"bootstrap.servers": self._address, "client.id": client_id})
@@ -106,11 +104,13 @@ def ask_as_old_client(address: str, client_id: str, operation: Operation, topics
     admin = AdminClient({**config, "throttle_cb": lambda event: throttles.append(event.throttle_time)})
     admin.list_topics(timeout=_SECONDS)  # connects
     send = {
-        Operation.CREATE_TOPICS: lambda: admin.create_topics([NewTopic(each.name, each.partitions) for each in topics]),
-        Operation.CREATE_PARTITIONS: lambda: admin.create_partitions(
-            [NewPartitions(each.name, each.count) for each in topics]
+        Operation.CREATE_TOPICS: lambda: admin.create_topics(
+            [NewTopic(topic.name, topic.partitions) for topic in topics]
         ),
-        Operation.DELETE_TOPICS: lambda: admin.delete_topics([each.name for each in topics]),
+        Operation.CREATE_PARTITIONS: lambda: admin.create_partitions(
+            [NewPartitions(topic.name, topic.count) for topic in topics]
+        ),
+        Operation.DELETE_TOPICS: lambda: admin.delete_topics([topic.name for topic in topics]),
     }[operation]
     sent = time.time() * 1000
     for future in send().values():

@@ -87,7 +87,7 @@ def compare(scenario: Scenario, ask: Ask, first: Pair, now: Pair, changed_at: in
     row = Row(
         scenario,
         ask,
-        "".join("AR"[not each] for each in kafka.admitted),
+        "".join("AR"[not admitted] for admitted in kafka.admitted),
         kafka.throttle_ms,
         (kafka.throttle_ms + least, kafka.throttle_ms + most),
         "".join("AR"[topic.error_code != 0] for topic in project.topics),

@@ -63,7 +63,7 @@ class DecidingJob:
         deadline = time.monotonic() + _SECONDS
         while request_id not in self._decisions:
             check_queries([self._query])
-            self._decisions |= {each.answer.request_id: each.answer for each in self._reader.read()}
+            self._decisions |= {received.answer.request_id: received.answer for received in self._reader.read()}
             if time.monotonic() > deadline:
                 raise ClusterError(f"no decision in {_SECONDS:.0f} s")
         return self._decisions[request_id]

@@ -161,14 +161,14 @@ class _Comparison:
         if difference:
             self.tally.largest_share = max(self.tally.largest_share, difference / self.tolerance)
 
-    def _mismatch(self, step: Try, kafka: Answer, project: Decision, what: str) -> None:
+    def _mismatch(self, step: Try, kafka: Answer, project: Decision, kind: str) -> None:
         ours = (
             f"admitted {_admitted(project)}, tokens {project.tokens_before!r} -> "
             f"{project.tokens!r}, {project.controller_throttle_ms} ms"
         )
         theirs = f"{kafka.verdicts}, tokens {kafka.before!r} -> {kafka.after!r}, {kafka.throttle_ms} ms"
         raise MismatchError(
-            f"{what}: sequence {self.number}, step {self.step} of {len(self.sequence.steps)} ({step}) at {kafka.at}, "
+            f"{kind}: sequence {self.number}, step {self.step} of {len(self.sequence.steps)} ({step}) at {kafka.at}, "
             f"rate {self.rate!r}, {self.sequence.window}\n  Kafka:   {theirs}\n  project: {ours}"
         )
 

@@ -72,14 +72,14 @@ class Kind:
 
 def kinds(schemas: Mapping[str, Schema]) -> list[Kind]:
     """Return all messages in all versions, those of controllers and unstable versions too."""
-    found = []
+    all_kinds = []
     for name, schema in sorted(schemas.items()):
         versions = Versions.parse(schema["validVersions"])
-        found += [
+        all_kinds += [
             Kind(name, version, struct_of(schema, version), MessageCodec(schema, version))
             for version in range(versions.first, versions.last + 1)
         ]
-    return found
+    return all_kinds
 
 
 class Comparison:
@@ -201,5 +201,5 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _mismatch(kind: Kind, data: bytes, what: str) -> MismatchError:
-    return MismatchError(f"{kind} {data.hex()} {what}")
+def _mismatch(kind: Kind, data: bytes, reason: str) -> MismatchError:
+    return MismatchError(f"{kind} {data.hex()} {reason}")

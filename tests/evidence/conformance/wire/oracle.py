@@ -49,9 +49,9 @@ class Oracle(JavaProgram):
         """Write a message without values: each field has its default."""
         return _written(self._ask("empty", message, version))
 
-    def _ask(self, what: str, message: str, *values: int | str) -> str:
+    def _ask(self, command: str, message: str, *values: int | str) -> str:
         name = f"{message}Data" if message.endswith(("Request", "Response", "Header")) else message
-        self.write(" ".join([what, name, *map(str, values)]))
+        self.write(" ".join([command, name, *map(str, values)]))
         return self.read()
 
 

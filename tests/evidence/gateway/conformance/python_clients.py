@@ -169,8 +169,8 @@ def _kafka_python_case(side: Side, case: str, steps: dict[str, Callable[[Any], A
                 return "ok"
 
     def throttle(seen: str) -> int | None:
-        found = re.search(r"throttle_time_ms=([0-9]+)", seen)
-        return int(found[1]) if found else None
+        match = re.search(r"throttle_time_ms=([0-9]+)", seen)
+        return int(match[1]) if match else None
 
     try:
         return [_observe(side, case, step, partial(send, step), throttle) for step in steps]

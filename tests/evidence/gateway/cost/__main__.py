@@ -93,14 +93,14 @@ def goals(calls: Sequence[Row], idle: dict[str, Row], changed: Sequence[Row]) ->
 
 def shares(streamed: Sequence[Row], beside: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return the goals of records through one gateway, as shares of direct ones, and of a client beside others."""
-    found: dict[str, dict[str, Any]] = {}
+    compared: dict[str, dict[str, Any]] = {}
     for encryption, least in (("plaintext", 0.9), ("TLS", 0.8)):
         row = next(row for row in streamed if (row["encryption"], row["route"]) == (encryption, "one gateway"))
         measured = {kind: row[f"{kind}_of_direct"] for kind in ("produced", "consumed")}
         met = min(measured.values()) >= least
-        found[f"records_{encryption.lower()}"] = measured | {"at_least": least, "met": met}
+        compared[f"records_{encryption.lower()}"] = measured | {"at_least": least, "met": met}
     slowest = max(row["of_idle"] for row in beside)
-    return found | {"bystander": {"measured": slowest, "at_most": _MAX_SLOWER, "met": slowest <= _MAX_SLOWER}}
+    return compared | {"bystander": {"measured": slowest, "at_most": _MAX_SLOWER, "met": slowest <= _MAX_SLOWER}}
 
 
 if __name__ == "__main__":

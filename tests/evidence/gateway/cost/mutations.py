@@ -39,7 +39,7 @@ def _of_topics(routes: Routes, decisions: "_Decisions", count: int, size: Size) 
     runs: dict[str, list[tuple[float, ...]]] = {"create": [], "delete": []}
     with routes.direct.connect() as direct, routes.rewriting.connect() as through:
         for number in range(size.mutations_warm_up + size.mutations):
-            own, other = ([f"{way}-{count}-{number}-{each}" for each in range(count)] for way in ("direct", "through"))
+            own, other = ([f"{way}-{count}-{number}-{nth}" for nth in range(count)] for way in ("direct", "through"))
             for kind, request in (("create", _create), ("delete", _delete)):
                 alone = _seconds(direct, request(own))
                 cpu = routes.rewriting.cpu_seconds()

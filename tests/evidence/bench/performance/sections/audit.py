@@ -29,8 +29,8 @@ PER_DAY = 86_400
 QUERIES = {
     "mutations admitted and rejected, by hour, on one day": """
         SELECT date_trunc('hour', timestamp) AS hour,
-               sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, each.partitions, 0))) AS admitted,
-               sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, 0, each.partitions))) AS rejected
+               sum(aggregate(topics, 0, (n, topic) -> n + IF(topic.error_code = 0, topic.partitions, 0))) AS admitted,
+               sum(aggregate(topics, 0, (n, topic) -> n + IF(topic.error_code = 0, 0, topic.partitions))) AS rejected
         FROM decisions WHERE date = '{day}' GROUP BY hour ORDER BY hour""",
     "the ten most throttled users, on all days": """
         SELECT user, count(*) AS times, sum(throttle_time_ms) / 1000 AS seconds
@@ -67,7 +67,7 @@ def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
     yield Figure("audit", "decisions into Delta, of a backlog", "rows/s", runs, "enforcing it", limit, BACKLOG_GOAL)
     yield Figure("audit", "batches at the default trigger", "1/min", (60 / waiting.audit.trigger_seconds,))
     added = DeltaTable(audited.storage.table(DECISIONS.name)).history()
-    files = [float(each["operationMetrics"]["num_added_files"]) for each in added if each["operation"] == "WRITE"]
+    files = [float(commit["operationMetrics"]["num_added_files"]) for commit in added if commit["operation"] == "WRITE"]
     yield Figure("audit", "files per batch", "files", tuple(files))
 
 

@@ -48,7 +48,7 @@ def decisions(rounds: int) -> list[Figure]:
 
 def share(figures: Sequence[Figure], request: str) -> Iterator[Figure]:
     """Yield the decision's part of the processor time of a request, if both are measured."""
-    rates = {each.what: each.median for each in figures}
+    rates = {figure.what: figure.median for figure in figures}
     if RECORD in rates and request in rates:
         of_a_request = len(os.sched_getaffinity(0)) / rates[request]
         yield Figure("decision", f"{RECORD}, of a request ({request})", "%", (100 / rates[RECORD] / of_a_request,))

@@ -42,8 +42,8 @@ The audit's part is compiled only as often as the audit has a batch.
 
 PERCENTILES = (50, 90, 99)
 GOALS = {
-    **{(PASS_THROUGH, LIMIT_RATE, each): Goal(2.5) for each in PERCENTILES},
-    **{(EMPTY, LIMIT_RATE, each): Goal(0.65) for each in PERCENTILES},
+    **{(PASS_THROUGH, LIMIT_RATE, rank): Goal(2.5) for rank in PERCENTILES},
+    **{(EMPTY, LIMIT_RATE, rank): Goal(0.65) for rank in PERCENTILES},
     (PASS_THROUGH, 10.0, 50): Goal(2.5),
     (PASS_THROUGH, 1000.0, 50): Goal(3.5),
 }
@@ -75,18 +75,18 @@ def latency(ground: Ground, size: Size) -> list[Figure]:
             rates = size.rates if side in {ENFORCE, PASS_THROUGH} else [LIMIT_RATE]
             for rate, measured in _measured(ground, start, rates, size).items():
                 taken.setdefault((rate, side), []).append(measured)
-                shown = ", ".join(f"p{each} {percentile(measured.latencies, each / 100):.0f}" for each in PERCENTILES)
+                shown = ", ".join(f"p{rank} {percentile(measured.latencies, rank / 100):.0f}" for rank in PERCENTILES)
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     compared = [(PASS_THROUGH, rate) for rate in size.rates] + [(side, LIMIT_RATE) for side in (EMPTY, *_TUNED)]
-    latencies = [_figure(taken, *pair, each) for pair in compared for each in PERCENTILES]
+    latencies = [_figure(taken, *pair, rank) for pair in compared for rank in PERCENTILES]
     return [*latencies, *_phases(taken), *(_processors(taken, rate) for rate in size.rates)]
 
 
-def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, each: int) -> Figure:
+def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, rank: int) -> Figure:
     sides = (taken[rate, side] for side in (ENFORCE, limit))
-    runs, limits = (tuple(percentile(run.latencies, each / 100) for run in side) for side in sides)
-    goal = GOALS.get((limit, rate, each))
-    return Figure("latency", f"p{each} at {rate:g} requests/s", "ms", runs, limit, limits, goal)
+    runs, limits = (tuple(percentile(run.latencies, rank / 100) for run in side) for side in sides)
+    goal = GOALS.get((limit, rate, rank))
+    return Figure("latency", f"p{rank} at {rate:g} requests/s", "ms", runs, limit, limits, goal)
 
 
 def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
@@ -144,7 +144,7 @@ def _measured(
 
 def _phase_medians(query: StreamingQuery) -> dict[str, float]:
     """Return the median of each phase of the batches that Spark still knows; empty before the end of the first one."""
-    batches = [each["durationMs"] for each in query.recentProgress if each["numInputRows"]]
+    batches = [progress["durationMs"] for progress in query.recentProgress if progress["numInputRows"]]
     return {phase: median(batch.get(phase, 0) for batch in batches) for phase in PHASES if batches}
 
 

@@ -41,5 +41,5 @@ def _drained(address: str, workers: int, backlog: int, notify: Notify) -> tuple[
             rates = tuple(
                 rows / seconds for rows, seconds in batches(query)[WARM:BATCHES]
             )  # a smaller batch may follow
-    notify(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
+    notify(f"scale out: {workers} workers: {', '.join(f'{rate:,.0f}' for rate in rates)}/s")
     return rates
