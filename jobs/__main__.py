@@ -185,8 +185,8 @@ def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
     if logs_as_json():
         known: dict[str, Any] = {"error": type(error).__name__} if error else {}
         if isinstance(error, MutationQuotaError):
-            found = {"query": error.query, "batch": error.batch}
-            known |= {name: value for name, value in found.items() if value is not None}
+            fields = {"query": error.query, "batch": error.batch}
+            known |= {name: value for name, value in fields.items() if value is not None}
         expected = isinstance(error, MutationQuotaError) or error is None
         _log.error("%s", line, extra=known, exc_info=not expected or _log.isEnabledFor(logging.DEBUG))
     else:

@@ -173,6 +173,6 @@ def _forget_signals() -> None:
         signal.set_wakeup_fd(-1)
 
 
-for each in _SIGNALS:
-    if signal.getsignal(each) is not signal.SIG_IGN:  # shells ignore SIGINT in background processes
-        signal.signal(each, _on_signal)
+for number in _SIGNALS:
+    if signal.getsignal(number) is not signal.SIG_IGN:  # shells ignore SIGINT in background processes
+        signal.signal(number, _on_signal)

@@ -105,8 +105,8 @@ def store_problem_among(root: str, text: str, endpoint: str | None) -> str | Non
     for message, frames in _causes(text):
         trace = f"{message}\n{frames}"
         is_kafka = bool(_OF_KAFKA.search(trace)) or (is_kafka and message.startswith(_INSIDE))
-        if not is_kafka and of_store.search(trace) and (found := store_problem(root, message, endpoint)):
-            return found
+        if not is_kafka and of_store.search(trace) and (problem := store_problem(root, message, endpoint)):
+            return problem
     return None
 
 

@@ -32,12 +32,12 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 
 def pages() -> dict[Path, str]:
     """Return the current text of the pages and of the JSON Schemas, by path."""
-    found = {
+    texts = {
         DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
         for name, sections in generated().items()
     }
-    found |= {DOCS / name: f"{text.strip()}\n" for name, text in command_pages().items()}
-    return found | {SCHEMAS / name: text for name, text in schema_files().items()} | {CHART_SCHEMA: chart_schema()}
+    texts |= {DOCS / name: f"{text.strip()}\n" for name, text in command_pages().items()}
+    return texts | {SCHEMAS / name: text for name, text in schema_files().items()} | {CHART_SCHEMA: chart_schema()}
 
 
 def main() -> None:

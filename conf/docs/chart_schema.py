@@ -34,9 +34,9 @@ def chart_schema() -> str:
 
 
 def _without_secrets(field: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in field.items() if name not in _FOR_PEOPLE}
+    schema = {name: value for name, value in field.items() if name not in _FOR_PEOPLE}
     if field.get("format") == MASKED:
-        found["pattern"] = "^(file:.*)?$"
+        schema["pattern"] = "^(file:.*)?$"
     if field["type"] == "object":
-        found["propertyNames"] = {**field["propertyNames"], **_NO_SECRET}
-    return found
+        schema["propertyNames"] = {**field["propertyNames"], **_NO_SECRET}
+    return schema

@@ -58,10 +58,10 @@ def _commands(names: Iterable[str]) -> Iterator[str]:
             yield from _command(name, command, common)
             continue
         yield from _text(command.help)
-        for inner, each in command.commands.items():
-            if not each.hidden:
+        for inner, subcommand in command.commands.items():
+            if not subcommand.hidden:
                 yield from ("", f"### {name} {inner}", "")
-                yield from _command(f"{name} {inner}", each, common)
+                yield from _command(f"{name} {inner}", subcommand, common)
 
 
 def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types of commands
@@ -98,10 +98,10 @@ def _text(text: str | None) -> Iterator[str]:
 
 
 def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
-    found = [param for param in command.params if param.param_type_name == "argument"]
-    if found:
+    params = [param for param in command.params if param.param_type_name == "argument"]
+    if params:
         yield from table(
-            ("argument", "meaning"), ((code(_argument_name(each)), sentence(each.help or "")) for each in found)
+            ("argument", "meaning"), ((code(_argument_name(param)), sentence(param.help or "")) for param in params)
         )
         yield ""
 
@@ -130,7 +130,7 @@ def _option_table(options: Sequence[Any]) -> Iterator[str]:
 
 
 def _names(option: Any) -> str:  # noqa: ANN401
-    return ", ".join(code(each) for each in (*option.opts, *option.secondary_opts))
+    return ", ".join(code(name) for name in (*option.opts, *option.secondary_opts))
 
 
 def _value(option: Any) -> str:  # noqa: ANN401

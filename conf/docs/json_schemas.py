@@ -57,7 +57,7 @@ def record_schemas() -> dict[str, dict[str, Any]]:
 def schema_files() -> dict[str, str]:
     """Return the content of each schema's file, by its name."""
     schemas = record_schemas().items()
-    return {f"{name}.schema.json": json.dumps(each, indent=2, ensure_ascii=False) + "\n" for name, each in schemas}
+    return {f"{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas}
 
 
 def _schema(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
@@ -91,18 +91,18 @@ def _head(name: str) -> dict[str, Any]:
 
 def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dict[str, dict[str, Any]]:
     """Return the definitions of records and of all types in them, by the names of the types."""
-    _, found = msgspec.json.schema_components(records, ref_template=_REF)
+    _, definitions = msgspec.json.schema_components(records, ref_template=_REF)
     structs = {struct.__name__: struct for info in multi_type_info(records) for struct in _structs(info)}
-    for name, definition in found.items():
+    for name, definition in definitions.items():
         if "description" in definition:
             definition["description"] = _to_sentence(definition["description"])
         if name in structs:
             if written_by_others:
                 _allow_nulls(definition["properties"], structs[name])
             _describe(definition["properties"], structs[name])
-    if QuotaEntity.__name__ in found:
-        found[QuotaEntity.__name__]["minProperties"] = 1
-    return dict(sorted(found.items()))
+    if QuotaEntity.__name__ in definitions:
+        definitions[QuotaEntity.__name__]["minProperties"] = 1
+    return dict(sorted(definitions.items()))
 
 
 def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
@@ -112,8 +112,8 @@ def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
             for field in fields:
                 yield from _structs(field.type)
         case UnionType(types=types):
-            for each in types:
-                yield from _structs(each)
+            for member in types:
+                yield from _structs(member)
         case ListType(item_type=item) | VarTupleType(item_type=item):
             yield from _structs(item)
         case DictType(value_type=value):

@@ -12,12 +12,12 @@ def with_sections(page: str, sections: Mapping[str, str]) -> str:
     Raises:
         KeyError: the page has a section that is not generated.
     """
-    return _SECTION.sub(lambda found: f"{found[1]}\n{sections[found[2]].strip()}\n\n{found[3]}", page)
+    return _SECTION.sub(lambda match: f"{match[1]}\n{sections[match[2]].strip()}\n\n{match[3]}", page)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table, without columns that are empty in all rows."""
-    cells = [[each.replace("|", r"\|").replace("\n", " ") for each in row] for row in rows]
+    cells = [[cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
     used = [number for number in range(len(head)) if number == 0 or any(row[number] for row in cells)]
     for line in (head, ["---"] * len(head), *cells):
         yield "| " + " | ".join(line[number] for number in used) + " |"

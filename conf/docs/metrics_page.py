@@ -11,6 +11,7 @@ _HEAD = ("metric", "kind", "unit", "labels", "meaning")
 def metric_table() -> Iterator[str]:
     """Yield a table of all metrics, in the order of their definitions."""
     rows = (
-        (code(each.name), each.kind, each.unit, ", ".join(map(code, each.labels)), each.meaning) for each in METRICS
+        (code(metric.name), metric.kind, metric.unit, ", ".join(map(code, metric.labels)), metric.meaning)
+        for metric in METRICS
     )
     return table(_HEAD, rows)

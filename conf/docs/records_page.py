@@ -17,7 +17,7 @@ def record_sections() -> dict[str, str]:
 
 def _record(schema: Mapping[str, Any]) -> Iterator[str]:
     definitions = schema["$defs"]
-    kinds = [each["$ref"].rpartition("/")[2] for each in schema.get("oneOf", ())]
+    kinds = [kind["$ref"].rpartition("/")[2] for kind in schema.get("oneOf", ())]
     if not kinds:
         yield from _fields(schema, definitions)
     for name in kinds:
@@ -47,7 +47,7 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[str
     if "anyOf" in field:
         return _one_of(field["anyOf"], definitions)
     if "enum" in field:
-        return ", ".join(code(str(each)) for each in field["enum"]), None, False
+        return ", ".join(code(str(value)) for value in field["enum"]), None, False
     if field.get("type") == "array":
         words, inner, _ = _type(field["items"], definitions)
         return f"list of {_plural(words)}", inner, True
@@ -59,9 +59,9 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[str
 def _one_of(
     kinds: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any] | None, bool]:
-    found = [_type(kind, definitions) for kind in kinds]
-    inner = next((each for _, each, _ in found if each is not None), None)
-    return " or ".join(words for words, _, _ in found), inner, any(several for _, _, several in found)
+    types = [_type(kind, definitions) for kind in kinds]
+    inner = next((struct for _, struct, _ in types if struct is not None), None)
+    return " or ".join(words for words, _, _ in types), inner, any(several for _, _, several in types)
 
 
 def _plural(words: str) -> str:

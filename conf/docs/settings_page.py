@@ -48,7 +48,7 @@ def settings_sections() -> Iterator[str]:
         section = schema["$defs"][reference["$ref"].rpartition("/")[2]]
         yield from ("", f"### [{name}]", "", sentence(section["description"]), "", f"Read by: {READ_BY[name]}.", "")
         head = ("setting", "type", "unit", "default", "allowed", "description")
-        yield from table(head, (_row(name, key, each) for key, each in section["properties"].items()))
+        yield from table(head, (_row(name, key, field) for key, field in section["properties"].items()))
 
 
 def _row(section: str, key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def _allowed(field: Mapping[str, Any]) -> str:
     if field.get("type") == "object":
         return _allowed(field["additionalProperties"])
     if "enum" in field:
-        return ", ".join(code(each) if each else "empty" for each in field["enum"])
+        return ", ".join(code(value) if value else "empty" for value in field["enum"])
     if "pattern" in field:
         return code(field["pattern"])
     smallest, above, largest = (field.get(name) for name in ("minimum", "exclusiveMinimum", "maximum"))

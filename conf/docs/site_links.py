@@ -77,8 +77,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Warn about a page that loads something from another host, and let long names in tables break at their dots."""
     del config
-    for found in foreign_loads(output):
-        logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, found)
+    for tag in foreign_loads(output):
+        logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, tag)
     return _CELL.sub(_breakable, output)
 
 
@@ -86,9 +86,9 @@ def on_post_build(config: MkDocsConfig) -> None:
     """Warn about a picture that is not in the site; MkDocs checks only those of Markdown."""
     site = Path(config.site_dir)
     for page in site.rglob("*.html"):
-        for found in _PICTURE.finditer(page.read_text("utf-8")):
-            if not (page.parent / found[1]).is_file():
-                logging.getLogger("mkdocs.hooks").warning("%s: no picture %s", page.relative_to(site), found[1])
+        for picture in _PICTURE.finditer(page.read_text("utf-8")):
+            if not (page.parent / picture[1]).is_file():
+                logging.getLogger("mkdocs.hooks").warning("%s: no picture %s", page.relative_to(site), picture[1])
 
 
 def _breakable(cell: re.Match[str]) -> str:
@@ -97,7 +97,7 @@ def _breakable(cell: re.Match[str]) -> str:
 
 def foreign_loads(html: str) -> list[str]:
     """Return the tags with which a page loads something from other hosts; links are not included."""
-    return [found[0] for found in _FOREIGN.finditer(html)]
+    return [tag[0] for tag in _FOREIGN.finditer(html)]
 
 
 def _linked(file: File) -> Iterator[str]:
@@ -122,14 +122,14 @@ def _uri(path: str) -> str:
 
 
 def _names(folder: str) -> list[str]:
-    return sorted(each.name for each in (CHECKOUT / folder).iterdir() if each.is_file())
+    return sorted(file.name for file in (CHECKOUT / folder).iterdir() if file.is_file())
 
 
 def _as_page(path: str) -> str:
     head = f"---\ntitle: {path}\nsearch:\n  exclude: true\n---\n\n# `{path}`\n\n"
     if (CHECKOUT / path).is_dir():
         name = posixpath.basename(path)
-        return head + "".join(f"- [{each}]({name}/{each}.md)\n" for each in _names(path))
+        return head + "".join(f"- [{file}]({name}/{file}.md)\n" for file in _names(path))
     suffix = posixpath.splitext(path)[1].removeprefix(".")
     text = (CHECKOUT / path).read_text("utf-8").rstrip()
     return f"{head}````{_LANGUAGES.get(suffix, suffix)}\n{text}\n````\n"

@@ -51,8 +51,8 @@ def topic_commands() -> Iterator[str]:
 def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
     """Return the partitions and configs of the topics that a page's commands create."""
     commands = page.replace("\\\n", "")
-    found = re.findall(r"^topics --create --topic (\S+) --partitions (\d+)(.*)$", commands, re.MULTILINE)
+    topics = re.findall(r"^topics --create --topic (\S+) --partitions (\d+)(.*)$", commands, re.MULTILINE)
     return {
         name: (int(partitions), dict(re.findall(r"--config ([\w.]+)=(\S+)", configs)))
-        for name, partitions, configs in found
+        for name, partitions, configs in topics
     }

@@ -40,10 +40,10 @@ def main(folder: Path) -> None:
 
 def release_notes(changelog: str, version: str) -> str:
     """Return the section of a version."""
-    found = re.search(rf"^## {re.escape(version)}\b.*?(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
-    if not found:
+    section = re.search(rf"^## {re.escape(version)}\b.*?(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    if not section:
         raise SystemExit(f"CHANGELOG.md has no section {version}")
-    return found[0].rstrip() + "\n"
+    return section[0].rstrip() + "\n"
 
 
 if __name__ == "__main__":

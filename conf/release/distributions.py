@@ -61,7 +61,7 @@ def _normalize(sdist: Path, epoch: int) -> None:
     """Write an sdist again, with this time and without owners."""
     out = io.BytesIO()
     with tarfile.open(sdist) as old, tarfile.open(fileobj=out, mode="w") as new:
-        for member in sorted(old.getmembers(), key=lambda each: each.name):
+        for member in sorted(old.getmembers(), key=lambda info: info.name):
             member.mtime, member.uid, member.gid, member.uname, member.gname = epoch, 0, 0, "", ""
             member.pax_headers = {}
             member.mode = 0o755 if member.isdir() else 0o644

@@ -28,12 +28,12 @@ def write_jar_wheel(folder: Path, extra: str, version: str, jars: Path, epoch: i
     package = f"kafka_mutation_quota_{extra}_jars"
     info = f"{package}-{version}.dist-info"
     wheel = folder / f"{package}-{version}-py3-none-any.whl"
-    found = sorted(jars.glob("*.jar"))
-    if not found:
+    files = sorted(jars.glob("*.jar"))
+    if not files:
         raise SystemExit(f"no jars in {jars}; run make jars S3=1")
     contents = {
         f"{package}/__init__.py": f'"""Jars: {EXTRAS[extra]}."""\n'.encode(),
-        **{f"{package}/{jar.name}": jar.read_bytes() for jar in found},
+        **{f"{package}/{jar.name}": jar.read_bytes() for jar in files},
         f"{info}/METADATA": _METADATA.format(extra=extra, version=version, about=EXTRAS[extra]).encode(),
         f"{info}/WHEEL": _WHEEL.encode(),
     }

@@ -22,12 +22,12 @@ _ITEM = re.compile(r"<groupId>([^<]+)</groupId>\s*<artifactId>([^<]+)</artifactI
 def write_sbom(file: Path, wheel: Path, jars: Path, epoch: int) -> None:
     """Write the list for a wheel and for the jars in the folders of `jars`, as of a time [s since the epoch]."""
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+        (name,) = [member for member in archive.namelist() if member.endswith(".dist-info/METADATA")]
         project = BytesParser().parsebytes(archive.read(name))
     packages = [*required_distributions(project), distribution("pyspark"), distribution("py4j")]
     groups = _groups(jars)
     components = [
-        *map(_package, sorted(packages, key=lambda each: each.name.lower())),
+        *map(_package, sorted(packages, key=lambda package: package.name.lower())),
         *(_jar(jar, groups) for extra in EXTRAS for jar in sorted((jars / extra).glob("*.jar"))),
     ]
     bom: dict[str, Any] = {
@@ -51,16 +51,16 @@ def _library(name: str, version: str, kind: str, component: str = "library") -> 
 
 def _package(installed: Distribution) -> dict[str, Any]:
     name = re.sub(r"[-_.]+", "-", installed.name).lower()
-    found = _library(name, installed.version, "pypi")
+    component = _library(name, installed.version, "pypi")
     metadata = installed.metadata
     licenses = metadata.get_all("License-Expression") or metadata.get_all("License") or []
     if licenses and "\n" not in licenses[0]:
-        found["licenses"] = [{"license": {"name": licenses[0]}}]
-    return found
+        component["licenses"] = [{"license": {"name": licenses[0]}}]
+    return component
 
 
 def _jar(jar: Path, groups: Mapping[str, str]) -> dict[str, Any]:
-    name = max((each for each in groups if jar.name.startswith(f"{each}-")), key=len, default="")
+    name = max((artifact for artifact in groups if jar.name.startswith(f"{artifact}-")), key=len, default="")
     if not name:
         raise SystemExit(f"{jar}: its group is unknown; list it in conf/jvm/pom.xml")
     group, version = groups[name], jar.stem.removeprefix(f"{name}-")

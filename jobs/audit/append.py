@@ -67,7 +67,7 @@ def append_records(config: AuditConfig, records: Iterator[pa.RecordBatch]) -> It
         for topic in pc.unique(batch["topic"]).to_pylist():
             own, rows = _rows_of(config, topic, batch.filter(pc.equal(batch["topic"], topic)))
             for table, part in ((own, rows.own), (DEAD_LETTERS, rows.dead_letters)):
-                if sum(each.nbytes for each in (*pending[table], part)) > _COMMITTED_BYTES:
+                if sum(piece.nbytes for piece in (*pending[table], part)) > _COMMITTED_BYTES:
                     _append_new(config.store, table, pending[table])
                     pending[table] = []
                 pending[table].append(part)
@@ -126,11 +126,11 @@ def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key
     if dated:
         dates = pc.min_max(rows["date"])
         predicate += f" AND date BETWEEN '{dates['min']}' AND '{dates['max']}'"
-    found: set[_Key] = set()
+    keys: set[_Key] = set()
     for batch in pa.RecordBatchReader.from_stream(stored.scan(columns=["source"], predicate=predicate)):
         sources = batch["source"].cast(_SOURCE)  # DataFusion's views of strings cannot be filtered
-        found.update(_keys(sources.filter(pc.is_in(sources.field("offset"), offsets))))
-    return found
+        keys.update(_keys(sources.filter(pc.is_in(sources.field("offset"), offsets))))
+    return keys
 
 
 def _among_offsets(rows: pa.Table) -> str:

@@ -54,19 +54,19 @@ class Selection:
 
     def condition(self) -> ds.Expression:
         """Return the filter of the table's rows."""
-        found = ds.scalar(value=True)
+        condition = ds.scalar(value=True)
         if self.user is not None:
-            found &= ds.field("user") == self.user
+            condition &= ds.field("user") == self.user
         if self.client_id is not None:
-            found &= ds.field("client_id") == self.client_id
+            condition &= ds.field("client_id") == self.client_id
         if self.rejected:
             admitted, shadow = Outcome.ADMITTED.value, ds.field("shadow", "outcome")
-            found &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))
+            condition &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))
         if self.start is not None:
-            found &= ds.field("timestamp") >= to_datetime(self.start)
+            condition &= ds.field("timestamp") >= to_datetime(self.start)
         if self.end is not None:
-            found &= ds.field("timestamp") < to_datetime(self.end)
-        return found
+            condition &= ds.field("timestamp") < to_datetime(self.end)
+        return condition
 
     def of_topic(self) -> str:
         """Return the condition for the topics of a decision, in SQL."""
@@ -112,16 +112,16 @@ class AuditedDecisions:
 
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
         """Return the newest decisions of a selection, in the order of their requests' times."""
-        found: list[Decision] = []
+        decisions: list[Decision] = []
         for day in reversed(self._table.dates()):
-            if len(found) == limit:
+            if len(decisions) == limit:
                 break
             if not selection.includes(day):
                 continue
             of_day = self._table.dataset(day, day).filter(selection.condition())
-            if ids := _newest_ids(of_day, selection, limit - len(found)):
-                found = [*_read(of_day, ids), *found]
-        return found
+            if ids := _newest_ids(of_day, selection, limit - len(decisions)):
+                decisions = [*_read(of_day, ids), *decisions]
+        return decisions
 
     def _decisions_of_bucket(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
         """Read day by day, and first only the positions of each day: a tenant may have a million decisions."""
@@ -170,7 +170,7 @@ def _ordered_ids(of_day: ds.Dataset, more_tags: Mapping[str, str]) -> list[str]:
 def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
     rows = of_day.to_table(filter=ds.field("decision_id").isin(ids)).to_pylist()
     by_id = {row["decision_id"]: row for row in rows}
-    return (row_to_decision(by_id[each]) for each in ids)
+    return (row_to_decision(by_id[decision_id]) for decision_id in ids)
 
 
 def row_to_decision(row: dict[str, Any]) -> Decision:

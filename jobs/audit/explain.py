@@ -39,14 +39,14 @@ def find_newest(settings: Settings, selection: Selection) -> tuple[str, int | No
     with read_errors(settings):
         decisions = AuditedDecisions(settings)
         newest_at = decisions.newest_at()
-        found = decisions.latest(selection, 1)
-    if not found:
+        newest = decisions.latest(selection, 1)
+    if not newest:
         names = {"user": selection.user, "client-id": selection.client_id, "topic": selection.topic}
         whose = format_tags({part: name for part, name in names.items() if name is not None})
         until = "no decisions yet" if newest_at is None else f"decisions up to {format_time(newest_at)}"
         newer = f"while it is running, newer ones follow every {settings.audit.trigger_seconds:g} s"
         raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; the audit has {until}; {newer}")
-    return found[0].decision_id, newest_at
+    return newest[0].decision_id, newest_at
 
 
 def parse_decision_id(decision_id: str) -> Source:

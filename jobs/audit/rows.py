@@ -144,8 +144,8 @@ def _columns(rows: pa.StructArray) -> dict[str, pa.Array]:
 
 def _stamps(*epoch_ms: pa.Array) -> pa.Array:
     """Return the first valid timestamp of each record (arguments in epoch ms), or the current time if none is valid."""
-    found = [_moments(moment, MAX_EPOCH_MS) for moment in epoch_ms]
-    return pc.coalesce(*found, pa.scalar(now_ms() * 1000, _UTC))
+    moments = [_moments(moment, MAX_EPOCH_MS) for moment in epoch_ms]
+    return pc.coalesce(*moments, pa.scalar(now_ms() * 1000, _UTC))
 
 
 def _moments(epoch_ms: pa.Array, last: int = _LAST_MS) -> pa.Array:

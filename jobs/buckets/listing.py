@@ -75,8 +75,8 @@ def select_buckets(
 
     def matching() -> Iterator[ListedBucket]:
         nonlocal matched
-        for each in saved:
-            row = to_listed(each, now, window)
+        for bucket in saved:
+            row = to_listed(bucket, now, window)
             if query.tags.items() <= row.bucket.items() and (row.in_debt or not query.in_debt):
                 matched += 1
                 yield row

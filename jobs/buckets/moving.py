@@ -43,17 +43,17 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 def capture_buckets(run: Run) -> SavedBuckets:
     """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged."""
     files = run.files
-    found = check_stateful_checkpoint(files, NAME, STATE_VERSION)
-    folder = f"{files.root}/{found.folder}"
-    if not found.commits:
+    checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
+    folder = f"{files.root}/{checkpoint.folder}"
+    if not checkpoint.commits:
         raise no_buckets_error(folder)
-    if found.has_open_batch:
+    if checkpoint.has_open_batch:
         raise MutationQuotaError(
-            f"batch {found.offsets[-1]} of {folder} is not finished; run {NAME} --once to finish it, or stop the "
+            f"batch {checkpoint.offsets[-1]} of {folder} is not finished; run {NAME} --once to finish it, or stop the "
             f"running {NAME}; then export again"
         )
-    buckets = list(read_state(run.spark, folder, found.commits[-1]))
-    positions = found.next_offset(files)
+    buckets = list(read_state(run.spark, folder, checkpoint.commits[-1]))
+    positions = checkpoint.next_offset(files)
     known = Deployment.read(files).topics
     topics = {name: known[name] for name in positions if name in known}
     return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
@@ -86,11 +86,11 @@ def check_restorable(header: BucketFileHeader, known: Deployment, files: Readabl
                 f"the buckets belong to a topic {name} with the id {topic_id}, but {files.root} belongs to "
                 f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
             )
-    found = Checkpoint.read(files, NAME, STATE_VERSION)
-    if found.exists and (found.has_open_batch or found.next_offset(files) != header.positions):
+    checkpoint = Checkpoint.read(files, NAME, STATE_VERSION)
+    if checkpoint.exists and (checkpoint.has_open_batch or checkpoint.next_offset(files) != header.positions):
         raise MutationQuotaError(
-            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
-            "export again, and load that file"
+            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{checkpoint.folder}; stop "
+            "it, export again, and load that file"
         )
 
 

@@ -32,7 +32,7 @@ def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBu
     state = spark.read.format("statestore").option("batchId", batch).load(folder)
     columns = [F.col("key.bucket"), *(F.col(f"value.groupState.{name}") for name in STATE.names)]
     for row in state.select(*columns).toLocalIterator():
-        values: list[Any] = [bytes(each) if isinstance(each, bytearray) else each for each in row]
+        values: list[Any] = [bytes(value) if isinstance(value, bytearray) else value for value in row]
         yield SavedBucket(*values)
 
 
@@ -44,11 +44,11 @@ def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     files, attempts = run.files, 0
     while True:
         attempts += 1
-        found = Checkpoint.read(files, NAME, STATE_VERSION)
-        folder = f"{files.root}/{found.folder}"
-        if not found.commits:
+        checkpoint = Checkpoint.read(files, NAME, STATE_VERSION)
+        folder = f"{files.root}/{checkpoint.folder}"
+        if not checkpoint.commits:
             raise no_buckets_error(folder)
-        batch = found.commits[-1]
+        batch = checkpoint.commits[-1]
         try:
             with query_errors(NAME):
                 return read(read_state(run.spark, folder, batch))

@@ -180,5 +180,5 @@ def _count(settings: Settings, bucket: dict[str, str]) -> int:
 
 
 def _parse_tags(user: str | None, client: str | None, pairs: list[str] | None) -> dict[str, str]:
-    tags = {"user": user, "client-id": client, **dict(parse_pair("tag", each) for each in pairs or [])}
+    tags = {"user": user, "client-id": client, **dict(parse_pair("tag", pair) for pair in pairs or [])}
     return {tag: value for tag, value in tags.items() if value is not None}

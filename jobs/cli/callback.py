@@ -45,10 +45,10 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
 
     def lines() -> None:
         print_text(f"Callback is {format_callback(present)}")
-        for each in scheduled:
-            print_text(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
+        for change in scheduled:
+            print_text(f"Scheduled: {format_callback(change.setting)} (from {format_time(change.moment)} on)")
 
-    output.print(Callback(present, [ScheduledCallback(each.setting, each.moment) for each in scheduled]), lines)
+    output.print(Callback(present, [ScheduledCallback(change.setting, change.moment) for change in scheduled]), lines)
 
 
 def alter(
@@ -128,7 +128,7 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     from quota.kafka.quotas.writer import write_records
 
     log = read_log(settings)
-    scheduled = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
+    scheduled = [change for change in log.quotas.scheduled(log.now) if change.moment == moment]
     if not scheduled:
         raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
     (timestamp,) = write_records(settings, [sign(scheduled[-1].record(moment, cancelled=True), settings, comment)])
@@ -174,8 +174,8 @@ def publish_metadata(
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
     document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)
-    what = f"{plural(document.topic_count, 'topic')} with {plural(document.partition_count, 'partition')}"
-    line = f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on."
+    counts = f"{plural(document.topic_count, 'topic')} with {plural(document.partition_count, 'partition')}"
+    line = f"Nothing has changed: {counts}." if since is None else f"Published {counts}, from {format_time(since)} on."
     output.print(document, lambda: print(line))
 
 

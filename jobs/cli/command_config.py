@@ -84,9 +84,9 @@ def read_command_config(file: Path) -> list[Override]:
     the client-id of requests.
     """
     option = f"--command-config {file}"
-    found = _read(file, option)
-    settings = {f"kafka.{name}": value for name, value in _connection(found, option).items()}
-    if client_id := found.get(_CLIENT_ID):
+    properties = _read(file, option)
+    settings = {f"kafka.{name}": value for name, value in _connection(properties, option).items()}
+    if client_id := properties.get(_CLIENT_ID):
         settings["client.client_id"] = client_id
     return _overrides(settings, option)
 
@@ -119,11 +119,11 @@ def _read(file: Path, option: str) -> dict[str, str]:
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
     others = [entry for entry in entries if entry.name not in _KNOWN]
-    if rejected := [other for other in others if not _is_ignored(other)]:
+    if rejected := [entry for entry in others if not _is_ignored(entry)]:
         raise BadInput(f"{option}: {_not_supported(rejected)}")
     if others:
         _log.debug(
-            "%s: ignored, as they do not concern security: %s", option, ", ".join(other.name for other in others)
+            "%s: ignored, as they do not concern security: %s", option, ", ".join(entry.name for entry in others)
         )
     return {entry.name: entry.value for entry in entries if entry.name in _KNOWN}
 
@@ -135,25 +135,25 @@ def _is_ignored(entry: _Entry) -> bool:
     return not difflib.get_close_matches(entry.name, _KNOWN, n=1, cutoff=_MISSPELLED)
 
 
-def _connection(found: Mapping[str, str], option: str) -> dict[str, str]:
+def _connection(properties: Mapping[str, str], option: str) -> dict[str, str]:
     """Return all security settings, and the servers if the file has them."""
-    if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
+    if not _OIDC.fullmatch(handler := properties.get(_HANDLER, OIDC_HANDLER)):
         raise BadInput(f"{option}: {_HANDLER}={handler} is not supported; librdkafka cannot run it")
     settings = dict.fromkeys(SecuritySettings.model_fields.keys() - {"librdkafka"}, "")
     settings |= {"security_protocol": "PLAINTEXT", "ssl_endpoint_identification_algorithm": "https"}
-    settings |= {setting: found[name] for name, setting in _DIRECT.items() if name in found}
-    if _HOST_CHECK in found:
-        settings["ssl_endpoint_identification_algorithm"] = found[_HOST_CHECK] or "none"
+    settings |= {setting: properties[name] for name, setting in _DIRECT.items() if name in properties}
+    if _HOST_CHECK in properties:
+        settings["ssl_endpoint_identification_algorithm"] = properties[_HOST_CHECK] or "none"
     for store, names in _STORES.items():
-        if location := found.get(f"{store}.location"):
-            if (kind := found.get(f"{store}.type", "JKS")) != "PEM":
+        if location := properties.get(f"{store}.location"):
+            if (kind := properties.get(f"{store}.type", "JKS")) != "PEM":
                 raise BadInput(
                     f"{option}: {store}.location is a {kind} file, and only PEM can be read: "
                     f"convert it, and set {store}.type=PEM"
                 )
             settings |= dict.fromkeys(names, location)
-    if _JAAS in found:
-        settings |= _login(found[_JAAS], option)
+    if _JAAS in properties:
+        settings |= _login(properties[_JAAS], option)
     return settings
 
 

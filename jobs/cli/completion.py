@@ -19,9 +19,9 @@ def complete_setting_name(incomplete: str) -> list[str]:
 def complete_config_name(incomplete: str) -> list[str]:
     """Return the continuations of a list of configs such as `shadow,max`, whose last name is incomplete."""
     before, comma, name = incomplete.rpartition(",")
-    return [f"{before}{comma}{each}" for each in QUOTA_CONFIGS if each.startswith(name)]
+    return [f"{before}{comma}{config}" for config in QUOTA_CONFIGS if config.startswith(name)]
 
 
 def complete_config(incomplete: str) -> list[str]:
     """Return the continuations of an incomplete value of `--add-config`, each up to its last value."""
-    return [f"{each}=" for each in complete_config_name(incomplete)]
+    return [f"{config}=" for config in complete_config_name(incomplete)]

@@ -51,15 +51,15 @@ def describe(names: Names = None, changed: Changed = False, *, output: OutputOpt
             *user_warnings("client.user", [settings.client.user]),
         ]
     )
-    found = list(_selected(list(listed_settings(loaded)), names))
-    shown = [each for each in found if each.changed or not changed]
+    selected = list(_selected(list(listed_settings(loaded)), names))
+    shown = [setting for setting in selected if setting.changed or not changed]
 
     def table() -> None:
         print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
-        columns = {"SETTING": [each.name for each in shown], "VALUE": [_text(each.value) for each in shown]}
+        columns = {"SETTING": [setting.name for setting in shown], "VALUE": [_text(setting.value) for setting in shown]}
         if changed:
-            columns["DEFAULT"] = [_text(each.default) for each in shown]
-        columns["FROM"] = [each.source or _ORIGINS[each.origin] for each in shown]
+            columns["DEFAULT"] = [_text(setting.default) for setting in shown]
+        columns["FROM"] = [setting.source or _ORIGINS[setting.origin] for setting in shown]
         if shown:
             names = list(columns)
             print_table(names, zip(*columns.values(), strict=True), sentences=names[1:], optional=("FROM",))

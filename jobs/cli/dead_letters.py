@@ -66,7 +66,7 @@ def list_letters(
     # Only the letters that are printed are held in memory.
     latest = nlargest(limit, counted(), key=_position)[::-1]
     left_out = matched - len(latest)
-    items = [_to_item(each, settings) for each in latest]
+    items = [_to_item(stored, settings) for stored in latest]
 
     def table() -> None:
         rows = (_row(stored, item) for stored, item in zip(latest, items, strict=True))
@@ -95,8 +95,8 @@ def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions)
     item = _to_item(stored, settings)
 
     def record() -> None:
-        for each in item.errors:
-            print(each, file=sys.stderr)
+        for error in item.errors:
+            print(error, file=sys.stderr)
         sys.stdout.buffer.write(stored.letter.original_value + b"\n")
 
     output.print(DeadLetters([item], 0), record, items="dead_letters")
@@ -140,8 +140,8 @@ def resend(
     settings = kafka.read()
     from quota.kafka.dead_letters import send, valid_requests
 
-    found = _read_by_id(settings, ids) if ids else _read_matching(settings, span, error)
-    letters = [(each, each.letter.original_value if corrected is None else corrected) for each in found]
+    selected = _read_by_id(settings, ids) if ids else _read_matching(settings, span, error)
+    letters = [(stored, stored.letter.original_value if corrected is None else corrected) for stored in selected]
     requests = valid_requests(letters, settings.policy)
     if letters and not confirmation.dry_run:
         if len(ids) != 1:
@@ -149,10 +149,10 @@ def resend(
         send(settings, letters)
 
     def lines() -> None:
-        for each, _ in letters:
-            print(f"{'Would resend' if confirmation.dry_run else 'Resent'} {each.letter_id}.")
+        for stored, _ in letters:
+            print(f"{'Would resend' if confirmation.dry_run else 'Resent'} {stored.letter_id}.")
 
-    document = ResentDeadLetters([each.letter_id for each, _ in letters], not confirmation.dry_run)
+    document = ResentDeadLetters([stored.letter_id for stored, _ in letters], not confirmation.dry_run)
     output.print_found(document, lines, items="dead_letters", none="no such dead letters", selected=True)
 
 
@@ -180,10 +180,10 @@ def _position(stored: "StoredDeadLetter") -> tuple[int, str, int, int]:
 
 
 def _check_ids(ids: list[str]) -> None:
-    for each in ids:
-        if Source.parse(each) is None:
+    for letter_id in ids:
+        if Source.parse(letter_id) is None:
             raise BadInput(
-                f"{each!r} is not the id of a dead letter: expected topic-partition-offset, such as "
+                f"{letter_id!r} is not the id of a dead letter: expected topic-partition-offset, such as "
                 "mutation-requests-0-17"
             )
 
@@ -191,15 +191,15 @@ def _check_ids(ids: list[str]) -> None:
 def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    found = {
+    letters = {
         dead_letter.letter_id: dead_letter
         for dead_letter in read_dead_letters(settings)
         if dead_letter.letter_id in ids
     }
-    for each in ids:
-        if each not in found:
-            raise NotFound(f"{each}: no such dead letter in {settings.topics.dead_letters}; see dead-letters list")
-    return [found[letter_id] for letter_id in dict.fromkeys(ids)]
+    for letter_id in ids:
+        if letter_id not in letters:
+            raise NotFound(f"{letter_id}: no such dead letter in {settings.topics.dead_letters}; see dead-letters list")
+    return [letters[letter_id] for letter_id in dict.fromkeys(ids)]
 
 
 def _to_item(stored: "StoredDeadLetter", settings: Settings) -> ListedDeadLetter:

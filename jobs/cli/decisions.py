@@ -60,16 +60,16 @@ def list_decisions(
     with read_errors(settings):
         audited = AuditedDecisions(settings)
         selection = Selection(user, client, topic, rejected, start, end)
-        found = audited.latest(selection, limit)
+        decisions = audited.latest(selection, limit)
         newest_at = audited.newest_at()
 
     def table() -> None:
-        print_table(_COLUMNS, map(_row, found), numbers=_NUMBERS, sentences=_SENTENCES, optional=_OPTIONAL)
+        print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, sentences=_SENTENCES, optional=_OPTIONAL)
 
     if output.for_people and newest_at is not None and (end is None or newest_at < end):
         print_text(format_reach(newest_at), file=sys.stderr)
     output.print_found(
-        Decisions(found, newest_at),
+        Decisions(decisions, newest_at),
         table,
         items="decisions",
         none="no such decisions" if selection != Selection() else "no decisions yet",

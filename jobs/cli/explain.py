@@ -49,7 +49,7 @@ def explain(
       mutation-quota explain mutation-requests-0-17 --context 10
       mutation-quota explain --last --user alice
     """
-    selected = any(each is not None for each in (user, client, topic))
+    selected = any(name is not None for name in (user, client, topic))
     if last == (decision_id is not None) or (selected and not last):
         raise BadInput("which decision? give its ID, or --last, which takes --user, --client and --topic")
     settings = kafka.read()

@@ -22,13 +22,13 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """
     parameters = inspect.signature(command, eval_str=True).parameters
     groups = {
-        name: each.annotation
-        for name, each in parameters.items()
-        if isinstance(each.annotation, type) and is_dataclass(each.annotation)
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if isinstance(parameter.annotation, type) and is_dataclass(parameter.annotation)
     }
     own = {
-        name: each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, each in parameters.items()
+        name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in parameters.items()
         if name not in groups
     }
     shared = {parameter.name: parameter for group in groups.values() for parameter in _parameters(group)}
@@ -47,7 +47,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     for name in parameters:
         options = _parameters(groups[name]) if name in groups else [own[name]]
         everything += [option for option in options if option not in everything]
-    run.__annotations__ = {each.name: each.annotation for each in everything}
+    run.__annotations__ = {option.name: option.annotation for option in everything}
     vars(run)["__signature__"] = inspect.Signature(everything)
     return run
 
@@ -93,7 +93,7 @@ class SingleValuesGroup(_SingleValues, TyperGroup):
 
 def _check_repeats(given: list[Any]) -> None:
     """Check the parameters in the order in which they are given."""
-    options = [each for each in given if each.param_type_name == "option"]
+    options = [parameter for parameter in given if parameter.param_type_name == "option"]
     single = Counter(option.opts[0] for option in options if not (option.multiple or option.is_flag))
     for name, count in single.items():
         if count > 1:

@@ -23,7 +23,7 @@ _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 def _complete_table(incomplete: str) -> list[str]:
     from jobs.audit.tables.specs import TABLES
 
-    return [each.name for each in TABLES if each.name.startswith(incomplete)]
+    return [table.name for table in TABLES if table.name.startswith(incomplete)]
 
 
 def maintain(
@@ -65,7 +65,7 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
     from jobs.audit.tables.specs import DECISIONS, TABLES, missing_error
     from jobs.storage.stored_files import check_store
 
-    known = {each.name: each for each in TABLES}
+    known = {table.name: table for table in TABLES}
     for name in names:
         if name not in known:
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
@@ -73,10 +73,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
     store = TableStore.of(settings)
     if names:
         return [known[name] for name in dict.fromkeys(names)]
-    found = [each for each in known.values() if store.has(each)]
-    if not found:
+    existing = [table for table in known.values() if store.has(table)]
+    if not existing:
         raise missing_error(store.path(DECISIONS))
-    return found
+    return existing
 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":

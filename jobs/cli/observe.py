@@ -128,14 +128,14 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
     from quota.records import codec
 
     file.check(output)
-    found = take_snapshot(kafka.read())
+    topic_snapshot = take_snapshot(kafka.read())
     with file.open() as out:
-        out.write(codec.encode(found) + b"\n")
+        out.write(codec.encode(topic_snapshot) + b"\n")
     if not file.to_stdout:
-        topics, partitions = len(found.partitions), sum(found.partitions.values())
+        topics, partitions = len(topic_snapshot.partitions), sum(topic_snapshot.partitions.values())
         counts = f"{plural(topics, 'topic')}, {plural(partitions, 'partition')}"
         output.print(
-            WrittenSnapshot(str(file.output_file), found.at, topics, partitions),
+            WrittenSnapshot(str(file.output_file), topic_snapshot.at, topics, partitions),
             lambda: print_text(f"Wrote {file.output_file}: {counts}."),
         )
 

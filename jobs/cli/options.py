@@ -286,15 +286,15 @@ def parse_pair(option: str, text: str) -> tuple[str, str]:
 
 def split_configs(texts: list[str] | None) -> list[str]:
     """Split configs as kafka-configs.sh does: separated by commas, except inside [a,b]. The option is repeatable."""
-    found = []
+    configs = []
     for text in texts or []:
         part, depth = "", 0
         for character in text:
             depth += (character == "[") - (character == "]")
             if character == "," and depth <= 0:
-                found.append(part)
+                configs.append(part)
                 part = ""
             else:
                 part += character
-        found.append(part)
-    return [each.strip() for each in found]
+        configs.append(part)
+    return [config.strip() for config in configs]

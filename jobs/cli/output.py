@@ -69,8 +69,8 @@ class OutputOptions:
             case "yaml":
                 print(msgspec.yaml.encode(document).decode(), end="", file=file)
             case "jsonl":
-                for each in [document] if items is None else getattr(document, items):
-                    print(codec.encode(each).decode(), file=file)
+                for item in [document] if items is None else getattr(document, items):
+                    print(codec.encode(item).decode(), file=file)
 
     def print_found(
         self, document: msgspec.Struct, table: Callable[[], None], *, items: str, none: str, selected: bool
@@ -159,7 +159,7 @@ def _fits(sizes: Mapping[str, _Size], width: int) -> bool:
 def _widths(sizes: Mapping[str, _Size], width: int) -> dict[str, int]:
     """Return the widths of columns that fit: the space left over goes to those that need the least more."""
     widths = {column: size.least for column, size in sizes.items()}
-    left = width + _GAP - sum(each + _GAP for each in widths.values())
+    left = width + _GAP - sum(column_width + _GAP for column_width in widths.values())
     by_need = sorted(sizes, key=lambda column: sizes[column].most - sizes[column].least)
     for number, column in enumerate(by_need):
         more = min(sizes[column].most - widths[column], left // (len(by_need) - number))

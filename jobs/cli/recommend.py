@@ -158,15 +158,15 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= _MIN_WHOLE else f"{value:.3g}"
 
 
-def _row(each: TenantAdvice) -> list[str]:
-    demand, outlook = each.share.demand, each.outlook
+def _row(tenant: TenantAdvice) -> list[str]:
+    demand, outlook = tenant.share.demand, tenant.outlook
     return [
         str(demand.entity),
         f"{demand.mutations:,}",
         _rounded(demand.need),
-        _rounded(each.share.quota),
+        _rounded(tenant.share.quota),
         f"{outlook.rejected:,}",
         f"{outlook.rejected_before:,}",
         format_duration(1000 * outlook.throttled_seconds),
-        "own" if each.share.own else "default",
+        "own" if tenant.share.own else "default",
     ]

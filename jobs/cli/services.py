@@ -122,11 +122,11 @@ def enforce(
 def _print_reset(settings: Settings, buckets: Path | None) -> None:
     from jobs.services.enforce import preview_reset
 
-    found = preview_reset(settings, buckets)
-    with_what = _FULL if found.buckets is None else f"{plural(found.buckets, 'bucket')} of {buckets}"
-    aside = f"set the checkpoint {found.folder} aside, and " if found.folder else ""
+    preview = preview_reset(settings, buckets)
+    with_what = _FULL if preview.buckets is None else f"{plural(preview.buckets, 'bucket')} of {buckets}"
+    aside = f"set the checkpoint {preview.folder} aside, and " if preview.folder else ""
     print(f"Would {aside}start with {with_what}.")
-    if not found.folder:
+    if not preview.folder:
         print(f"There is no checkpoint of enforce in {settings.storage.root}.")
 
 

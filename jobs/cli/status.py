@@ -130,15 +130,15 @@ def _retention(topic: TopicStatus) -> str:
 
 def _shown_topics(topics: Sequence[TopicStatus]) -> list[TopicStatus]:
     """Return at most `_MAX_TOPICS` topics, because each user may have one; those with a problem come first."""
-    in_order = sorted(topics, key=lambda each: (each.kind == "requests", _topic_state(each) == "ok"))
-    kept = {each.name for each in in_order[:_MAX_TOPICS]}
+    in_order = sorted(topics, key=lambda topic: (topic.kind == "requests", _topic_state(topic) == "ok"))
+    kept = {topic.name for topic in in_order[:_MAX_TOPICS]}
     return [topic for topic in topics if topic.name in kept]
 
 
 def _difference_lines(shown: Sequence[TopicStatus], left_out: int) -> Iterator[str]:
     for topic in shown:
-        for each in topic.differences or ():
-            yield f"  {topic.name}: {each.config}={each.found} (created with {each.created})"
+        for difference in topic.differences or ():
+            yield f"  {topic.name}: {difference.config}={difference.found} (created with {difference.created})"
     if left_out:
         yield f"  and {plural(left_out, 'more topic')} of users (--output json)"
 
@@ -160,10 +160,12 @@ def _batch_text(row: QueryStatus, at: int) -> str:
 
 
 def _lag_lines(row: QueryStatus) -> Iterator[str]:
-    behind = sorted((each for each in row.partitions or () if each.lag), key=lambda each: -each.lag)
+    behind = sorted(
+        (partition for partition in row.partitions or () if partition.lag), key=lambda partition: -partition.lag
+    )
     if not behind:
         return
-    listed = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
+    listed = [f"{partition.topic}-{partition.partition} by {partition.lag:,}" for partition in behind[:_MAX_LAGS]]
     more = len(behind) - len(listed)
     listed += [f"{plural(more, 'more partition')} (--output json)"] if more else []
     text = f"{row.name} is behind in {', '.join(listed)}"
@@ -194,10 +196,10 @@ def _table_cells(table: TableStatus, at: int) -> list[str]:
 
 
 def _check_endpoints(endpoints: list[str] | None) -> list[str] | None:
-    for each in endpoints or []:
-        host, _, port = each.rpartition(":")
+    for endpoint in endpoints or []:
+        host, _, port = endpoint.rpartition(":")
         if not host or not port.isdecimal() or int(port) > MAX_PORT:
-            raise typer.BadParameter(f"{each}: expected HOST:PORT")
+            raise typer.BadParameter(f"{endpoint}: expected HOST:PORT")
     return endpoints
 
 
@@ -235,7 +237,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
 
     if endpoints is None:
         endpoints = [f"{settings.metrics.address}:{settings.metrics.port}"] if settings.metrics.port else []
-    found = read_status(settings, endpoints, timeout)
-    output.print(found, lambda: print_status(found))
-    if not found.ok:
+    state = read_status(settings, endpoints, timeout)
+    output.print(state, lambda: print_status(state))
+    if not state.ok:
         raise typer.Exit(1)

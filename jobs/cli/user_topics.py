@@ -33,17 +33,17 @@ def prepare(
         raise BadInput("users do not have their own topics (topics.identity=payload): set topics.identity=topic")
     from quota.kafka.topics import preparation
 
-    found = [
+    user_topics = [
         UserTopic(name, topic, acl_line(settings.kafka, name, topic))
         for name, topic in preparation.UserTopics(settings).prepare(user).items()
     ]
 
     def lines() -> None:
-        for each in found:
-            print(f"Topic {each.topic} is ready. Allow only {each.user} to write to it:")
-            print(f"  {each.acl}")
+        for user_topic in user_topics:
+            print(f"Topic {user_topic.topic} is ready. Allow only {user_topic.user} to write to it:")
+            print(f"  {user_topic.acl}")
 
-    output.print(UserTopics(found), lines, items="topics")
+    output.print(UserTopics(user_topics), lines, items="topics")
 
 
 def acl_line(kafka: KafkaSettings, user: str, topic: str) -> str:

@@ -49,8 +49,8 @@ def _gateway() -> str:
 def _jar(extra: str) -> str:
     """Return the version of Kafka's clients among the jars of an extra, by the name of the jar."""
     try:
-        names = [each.name for each in jars_folder("", f"{extra}.jars").iterdir()]
+        names = [jar.name for jar in jars_folder("", f"{extra}.jars").iterdir()]
     except BadInput:
         return _UNKNOWN
-    found = (re.fullmatch(r"kafka-clients-(\d[\w.]*)\.jar", name) for name in names)
-    return next((each[1] for each in found if each), _UNKNOWN)
+    matches = (re.fullmatch(r"kafka-clients-(\d[\w.]*)\.jar", name) for name in names)
+    return next((match[1] for match in matches if match), _UNKNOWN)

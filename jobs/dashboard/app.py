@@ -94,10 +94,10 @@ class Dashboard:
         return _probed(self._health.ready())
 
     async def _asset(self, request: Request) -> Response:
-        found = self._assets.files.get(request.path_params["name"])
-        if found is None:
+        asset = self._assets.files.get(request.path_params["name"])
+        if asset is None:
             return PlainTextResponse("File not found.\n", 404)
-        return Response(found.content, media_type=found.media_type)
+        return Response(asset.content, media_type=asset.media_type)
 
     async def _stream(self, request: Request) -> Response:
         try:
@@ -127,14 +127,14 @@ class Dashboard:
 
     async def _explanation(self, request: Request) -> Response:
         decision_id = request.path_params["id"]
-        found = await run_in_threadpool(self._feed.state.find, decision_id, _NEIGHBOURS)
-        if found is None:
+        stored = await run_in_threadpool(self._feed.state.find, decision_id, _NEIGHBOURS)
+        if stored is None:
             return _error(
                 "This decision is no longer stored by the dashboard; "
                 f"`mutation-quota explain {decision_id}` reads the audit's tables.",
                 404,
             )
-        return _json(await run_in_threadpool(self._explain, *found))
+        return _json(await run_in_threadpool(self._explain, *stored))
 
     def _explain(self, decision: Decision, neighbours: Neighbours) -> dict[str, Any]:
         """Explain a decision from the topics alone: a sentence, its parts with their texts, and the other decisions."""
@@ -171,8 +171,8 @@ class Dashboard:
         quota = wanted.applied_to(present)
         async with self._trying:  # one at a time, because each uses a whole processor
             records = await run_in_threadpool(state.records)
-            found = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
-        return _json({"entity": str(wanted.entity), "trial": found, "command": wanted.command(present)})
+            trial = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
+        return _json({"entity": str(wanted.entity), "trial": trial, "command": wanted.command(present)})
 
     @staticmethod
     async def _wanted(request: Request) -> WantedQuota | Response:

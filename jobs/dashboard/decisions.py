@@ -98,7 +98,7 @@ class RecentDecisions:
 
     def since(self, seq: int) -> Iterator[Summary]:
         """Yield the decisions that were added after a state change, newest first."""
-        return takewhile(lambda each: each.seq > seq, (kept.summary for kept in reversed(self._kept.values())))
+        return takewhile(lambda summary: summary.seq > seq, (kept.summary for kept in reversed(self._kept.values())))
 
     @property
     def oldest_at(self) -> int | None:

@@ -112,11 +112,11 @@ class LiveState:
             is_first, load = view.state != self.id, self._load
             if is_first:
                 view.state, view.seq, view.load = self.id, 0, Load()
-            fresh = [each for each in self._decisions.since(view.seq) if view.shows(each.user, each.client)]
+            fresh = [summary for summary in self._decisions.since(view.seq) if view.shows(summary.user, summary.client)]
             if view.text:
                 load = view.load
-                for each in reversed(fresh):
-                    load.add(each)
+                for summary in reversed(fresh):
+                    load.add(summary)
                 load.expire(now)
             rows = self._tenants.rows(view.shows)
             news = {
@@ -138,7 +138,7 @@ class LiveState:
         """Return the row of a tenant, by the key of its bucket, and its newest decisions, newest first."""
         with self._lock:
             rows = (row for _, row in self._tenants.rows(lambda *_: True) if row.key == bucket)
-            decisions = (each for each in self._decisions.since(0) if each.bucket == bucket)
+            decisions = (summary for summary in self._decisions.since(0) if summary.bucket == bucket)
             return {"tenant": next(rows, None), "decisions": list(islice(decisions, count))}
 
     def find(self, decision_id: str, neighbours: int) -> tuple[Decision, Neighbours] | None:

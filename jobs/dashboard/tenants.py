@@ -153,10 +153,10 @@ class Tenants:
     def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline) -> Resolution | None:
         """Return the current quota of the last sender; None if it belongs to another bucket or is unknown."""
         try:
-            found = resolve_quota(last.user, last.client_id, max(now, last.timestamp), quotas, self._policy)
+            resolution = resolve_quota(last.user, last.client_id, max(now, last.timestamp), quotas, self._policy)
         except BadRecord:  # the callback fails
             return None
-        return found if found.limit is None or found.tags == last.tags else None
+        return resolution if resolution.limit is None or resolution.tags == last.tags else None
 
     def _level(self, last: Decision, resolution: Resolution | None, now: int) -> BucketLevel | None:
         quota = last.applied_quota

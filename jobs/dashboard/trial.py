@@ -113,7 +113,9 @@ def try_quota(
         effects.add(Effect.of(again, decision))
     quotas.close()
     recorded, tried = recorded_effects.result("recorded"), effects.result("tried")
-    senders = [Sender(legible(each.user), legible(each.client_id), each.load) for each in tried.senders[:_MAX_SENDERS]]
+    senders = [
+        Sender(legible(sender.user), legible(sender.client_id), sender.load) for sender in tried.senders[:_MAX_SENDERS]
+    ]
     return Trial(first, len(records), recorded.load, tried.load, senders)
 
 

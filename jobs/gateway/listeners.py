@@ -32,7 +32,7 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
     ]
     own = [own_address(settings, listener.port) for listener in listeners]
     if settings.advertised_by == "brokers":
-        addresses = Addresses({each: each for each in own})
+        addresses = Addresses({address: address for address in own})
         advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
     else:
         addresses = Addresses(dict(zip((listener.broker for listener in listeners), own, strict=True)))

@@ -69,7 +69,7 @@ async def _read(
             )
         await log_in(calls, security)
         answer = await calls.call(ApiKey.METADATA, METADATA_VERSION, {"topics": [], "allowAutoTopicCreation": False})
-        return {each["nodeId"]: (each["host"], each["port"]) for each in answer["brokers"]}
+        return {node["nodeId"]: (node["host"], node["port"]) for node in answer["brokers"]}
 
 
 async def _read_if_identified(
@@ -89,7 +89,7 @@ async def _read_if_identified(
     )
     with certificate_requests(context) as requests:
         try:
-            found = await _read(broker, security, context, protocol)
+            advertised = await _read(broker, security, context, protocol)
         except (OSError, EOFError, MutationQuotaError):
             if requests and not by_certificates:
                 raise rejected from None
@@ -101,7 +101,7 @@ async def _read_if_identified(
             f"{listener} does not request client certificates, so that all clients would be ANONYMOUS there; set its "
             "ssl.client.auth=required (docs/how-to/gateway.md)"
         )
-    return found
+    return advertised
 
 
 async def follow_brokers(

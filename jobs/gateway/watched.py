@@ -22,7 +22,7 @@ class Watched(Generic[_T]):
             BadInput: It cannot be used.
         """
         self._name = name
-        self._files = [Path(each) for each in files if each]
+        self._files = [Path(file) for file in files if file]
         self._load = load
         self._state = self._present()
         self.value = load()
@@ -47,7 +47,7 @@ class Watched(Generic[_T]):
 
 def _state_of(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino
+    return status.st_mtime_ns, status.st_ino

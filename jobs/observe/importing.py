@@ -42,14 +42,14 @@ def import_logs(
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
     observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules))
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
-        found = _read_all(files, settings.zone, Path(folder))
+        logs = _read_all(files, settings.zone, Path(folder))
         with closing(Collection(Path(folder))) as collection:
             for logged in collection.in_order():
                 request = observer.observe(logged)
                 if request is not None:
                     out.write(codec.encode(timed(request, logged.received_at)) + b"\n")
             out.flush()
-            return _summary(list(map(str, files)), found, collection, observer.counts)
+            return _summary(list(map(str, files)), logs, collection, observer.counts)
 
 
 def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection, counts: Counts) -> LogSummary:
@@ -91,7 +91,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
     """Read files into parts in a folder, which pipes are saved to first."""
     parts = [segment for log, file in enumerate(files) for segment in segments(log, saved(file, folder))]
     total = sum(part.bytes for part in parts)
-    found = [Found() for _ in files]
+    logs = [Found() for _ in files]
     with _progress(total) as advance, _workers(total) as submit:
         tasks = {
             submit(_read_segment, part, zone, folder / f"{number:06}.{PART}"): part for number, part in enumerate(parts)
@@ -100,10 +100,10 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
             task.result()
             advance(tasks[task].bytes)
         for task, part in tasks.items():  # in the order of the files
-            found[part.log].add(task.result())
-    for file, of_file in zip(files, found, strict=True):
-        of_file.check(file)
-    return found
+            logs[part.log].add(task.result())
+    for file, log in zip(files, logs, strict=True):
+        log.check(file)
+    return logs
 
 
 @contextmanager

@@ -66,26 +66,26 @@ class Found:
 
 def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], None]) -> Found:
     """Pass each request of a segment to `add`, with its place in the log, and return the counts."""
-    found, time = Found(), LogTime(zone)
+    counts, time = Found(), LogTime(zone)
     for block in read_blocks(segment):
-        if not (segment.begin or found.bytes):
-            found.rest_bytes = _rest_bytes(block[: block.find(b"\n") + 1])
-        found.is_request_log = found.is_request_log or _JSON in block
-        found.is_old = found.is_old or _OLD in block
+        if not (segment.begin or counts.bytes):
+            counts.rest_bytes = _rest_bytes(block[: block.find(b"\n") + 1])
+        counts.is_request_log = counts.is_request_log or _JSON in block
+        counts.is_old = counts.is_old or _OLD in block
         for begin, end in mutation_lines(block):
             try:
                 logged = read_line(block[begin:end], time)
             except BadRecord as error:
-                found.broken += 1
-                found.broken_bytes += end - begin
-                found.cut += isinstance(error, CutOff)
-                found.first_broken = found.first_broken or str(error)
+                counts.broken += 1
+                counts.broken_bytes += end - begin
+                counts.cut += isinstance(error, CutOff)
+                counts.first_broken = counts.first_broken or str(error)
                 continue
             if logged is not None:
-                found.requests += 1
-                add(segment.begin + found.bytes + begin, logged)
-        found.bytes += len(block)
-    return found
+                counts.requests += 1
+                add(segment.begin + counts.bytes + begin, logged)
+        counts.bytes += len(block)
+    return counts
 
 
 def _rest_bytes(first: bytes) -> int:
@@ -94,11 +94,11 @@ def _rest_bytes(first: bytes) -> int:
 
 def check_end(files: Iterable[Path], zone: tzinfo) -> None:
     """Check the ends of the files of one log, the newest first, up to one that shows that the log can be read."""
-    found, first = Found(), None
+    counts, first = Found(), None
     for file in files:
         first = first or file
-        found.add(scan(Segment.end_of(file), zone, lambda *_: None))
-        if found.requests or (found.is_request_log and not found.broken):
+        counts.add(scan(Segment.end_of(file), zone, lambda *_: None))
+        if counts.requests or (counts.is_request_log and not counts.broken):
             return
     if first:
-        found.check(first)
+        counts.check(first)

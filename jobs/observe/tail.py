@@ -115,7 +115,7 @@ class LogTail:
     def _read_lines(self) -> bytes:
         """Return complete lines up to the end of the file; a line that is too long is skipped."""
         try:
-            while not (found := join(self._rest))[1]:
+            while not (joined := join(self._rest))[1]:
                 block = self._stream.read(_BLOCK_BYTES)
                 if not block:
                     return b""
@@ -124,7 +124,7 @@ class LogTail:
                     self._skip_line()
         except (OSError, EOFError) as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
-        lines, size = found
+        lines, size = joined
         self._first_line = self._first_line or _hash(self._rest[:size])
         self._rest = self._rest[size:]
         self._offset += size
@@ -217,8 +217,8 @@ class LogTail:
 
 def _rotated(log: Path) -> list[Path]:
     """Return the rotated files of a log, oldest first, without deleted files."""
-    others = [(_written(each), each) for each in log.parent.glob(f"{log.name}?*")]
-    return [file for written_at, file in sorted(others) if written_at and file.is_file()]
+    rotated = [(_written(file), file) for file in log.parent.glob(f"{log.name}?*")]
+    return [file for written_at, file in sorted(rotated) if written_at and file.is_file()]
 
 
 def _written(file: Path) -> int:

@@ -79,7 +79,7 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
         since = max(period.start, scope.first or 0)
         series = _series(db, period, names, others, intervals | {"end": period.end, "since": since})
-        changes = [each for each in changes if since <= each.at < period.end]
+        changes = [change for change in changes if since <= change.at < period.end]
         return Figures(
             start=period.start,
             width=period.width,
@@ -104,7 +104,7 @@ def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope, changes: Sequence
     if scope.first is None:
         first = min(bounds)
     else:  # a quota is set before its first decision
-        first = min([max(scope.first, min(recorded)), *(each.at for each in changes if each.at >= scope.first)])
+        first = min([max(scope.first, min(recorded)), *(change.at for change in changes if change.at >= scope.first)])
     return Period.over(first, max(bounds) if scope.last is None else min(scope.last, max(recorded)))
 
 
@@ -167,11 +167,11 @@ def _changes(table: ds.Dataset, user: str | None) -> list[DescribedChange]:
 
 
 def _letters(db: duckdb.DuckDBPyConnection, period: Period, parameters: Mapping[str, int]) -> list[Letters]:
-    found: dict[tuple[str, str], Letters] = {}
+    by_field: dict[tuple[str, str], Letters] = {}
     for topic, field, example, at, count in _run(db, queries.LETTER_COUNTS, {**parameters, "reasons": _REASONS}):
-        letters = found.setdefault((topic, field), Letters(topic, field, example, [0] * period.count))
+        letters = by_field.setdefault((topic, field), Letters(topic, field, example, [0] * period.count))
         letters.counts[at] = count
-    return list(found.values())
+    return list(by_field.values())
 
 
 def _run(db: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

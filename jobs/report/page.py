@@ -117,7 +117,7 @@ def render_page(figures: Figures, library: Library, origin: Origin) -> str:
 def encode_for_html(value: object) -> str:
     """Encode a value as JSON without the characters that could end its HTML element or start another element."""
     text = codec.encode(value).decode()
-    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _charts(origin: Origin) -> Iterator[str]:

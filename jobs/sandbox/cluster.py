@@ -51,7 +51,7 @@ class Cluster:
         ports = _free_ports(2 * nodes)
         controllers = ports[:nodes]
         clients = list(range(port, port + nodes)) if port else ports[nodes:]
-        voters = ",".join(f"{number}@{HOST}:{each}" for number, each in enumerate(controllers, 1))
+        voters = ",".join(f"{number}@{HOST}:{controller}" for number, controller in enumerate(controllers, 1))
         self.nodes = [
             Broker(
                 data / f"node-{number}",
@@ -116,10 +116,10 @@ class Cluster:
 
 
 def _free_ports(count: int) -> list[int]:
-    found: set[int] = set()
-    while len(found) < count:
-        found.add(free_port())
-    return list(found)
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 @contextmanager

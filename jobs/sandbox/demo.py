@@ -127,13 +127,15 @@ class _Example:
             query = start_audit(self._run, once=True)
             run_until(threading.Event(), [query])
             rows = open_table(self._settings, DECISIONS).dataset().to_table().to_pylist()
-            stored = sorted(map(row_to_decision, rows), key=lambda each: (each.timestamp, each.source.offset))
+            stored = sorted(
+                map(row_to_decision, rows), key=lambda decision: (decision.timestamp, decision.source.offset)
+            )
             dead = open_table(self._settings, DEAD_LETTERS).dataset().count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
-        for each in stored:
-            seconds = (each.timestamp - self._started_at) / 1000
-            texts = (each.request_id, each.user, each.mode.value, each.outcome.value)
-            shown.add_row(f"{seconds:.3f}", *texts, f"{each.tokens:.2f}", f"{each.throttle_time_ms:,}")
+        for decision in stored:
+            seconds = (decision.timestamp - self._started_at) / 1000
+            texts = (decision.request_id, decision.user, decision.mode.value, decision.outcome.value)
+            shown.add_row(f"{seconds:.3f}", *texts, f"{decision.tokens:.2f}", f"{decision.throttle_time_ms:,}")
         self._console.print("the Delta table of decisions:")
         self._console.print(shown)
         self._expect("decisions in Delta", _results(stored), _results(decisions.values()))
@@ -148,7 +150,9 @@ class _Example:
         with self._console.status(doing):
             while len(answers) < count:
                 check_queries([query])
-                answers.extend(each.answer for each in reader.read() if not isinstance(each.answer, MutationResult))
+                answers.extend(
+                    received.answer for received in reader.read() if not isinstance(received.answer, MutationResult)
+                )
                 if deadline.has_passed:
                     raise MutationQuotaError(f"{len(answers)} answers instead of {count} in {_ANSWER_SECONDS:.0f} s")
         return answers

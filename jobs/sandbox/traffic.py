@@ -73,11 +73,11 @@ class KafkaTopics:
         if self._process.poll() is None:
             return None
         output, _ = self._process.communicate()
-        did, found = self._changes[0][0], _OUTPUT.search(output)
+        did, match = self._changes[0][0], _OUTPUT.search(output)
         if self._process.returncode == 0:
             self._changes = self._changes[::-1]
         self._process, self._next_at = None, now + _PAUSE_SECONDS
-        return f"{did}: {found[1] if found else output.strip() or 'done'}"
+        return f"{did}: {match[1] if match else output.strip() or 'done'}"
 
     def close(self) -> None:
         """Kill the process if it runs."""

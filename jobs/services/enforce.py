@@ -88,7 +88,7 @@ def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
 def _log_callback(settings: Settings) -> None:
     """Log the callback in effect and its origin, unless it is the default one."""
     log = read_log(settings)
-    found = log.quotas.callback(log.now)
-    if not found.is_default:
-        by = "settings" if found == settings.quota.callbacks.setting else "quota log, which overrides the settings"
-        _log.info("callback: %s, by the %s", found.class_name, by)
+    callback = log.quotas.callback(log.now)
+    if not callback.is_default:
+        by = "settings" if callback == settings.quota.callbacks.setting else "quota log, which overrides the settings"
+        _log.info("callback: %s, by the %s", callback.class_name, by)

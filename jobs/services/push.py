@@ -108,7 +108,7 @@ class QuotaPusher:
         if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
             now = log.now
             self._compare_with(wanted_rates(log.timeline, now))
-            self._next_moment = min((each.moment for each in log.timeline.scheduled(now)), default=float("inf"))
+            self._next_moment = min((change.moment for change in log.timeline.scheduled(now)), default=float("inf"))
             self._compared_position = log.position
 
     def _read_log(self) -> QuotaLog:
@@ -122,23 +122,27 @@ class QuotaPusher:
 
     def _compare_with(self, wanted: Wanted) -> None:
         """Compare the cluster with the log, and push the log's changes since the last time."""
-        found = differences(wanted, self._cluster.read())
-        self._stats.compare(found, time.time())
-        due = [each for each in found if self._is_due(each)]
-        drift = [each for each in found if not self._is_due(each)]
-        repaired = [each for each in drift if self._repairs(each)]
+        differing = differences(wanted, self._cluster.read())
+        self._stats.compare(differing, time.time())
+        due = [difference for difference in differing if self._is_due(difference)]
+        drift = [difference for difference in differing if not self._is_due(difference)]
+        repaired = [difference for difference in drift if self._repairs(difference)]
         self._log_drift(drift)
         if due or repaired:
-            self._cluster.push({each.entity: each.wanted for each in (*due, *repaired)})
+            self._cluster.push({difference.entity: difference.wanted for difference in (*due, *repaired)})
             self._stats.pushed += len(due)
             self._stats.repaired += len(repaired)
-            left = [each for each in drift if not self._repairs(each)]
+            left = [difference for difference in drift if not self._repairs(difference)]
             self._logged = frozenset(left)
             self._stats.compare(left, time.time())
-            _log_each("pushed: %s", [each.step for each in due], logging.INFO)
-            self._repairs_of.update(each.entity for each in repaired)
-            again = [each.step for each in repaired if self._repairs_of[each.entity] > 1]
-            _log_each("repaired: %s", [each.step for each in repaired if each.step not in again], logging.INFO)
+            _log_each("pushed: %s", [difference.step for difference in due], logging.INFO)
+            self._repairs_of.update(difference.entity for difference in repaired)
+            again = [difference.step for difference in repaired if self._repairs_of[difference.entity] > 1]
+            _log_each(
+                "repaired: %s",
+                [difference.step for difference in repaired if difference.step not in again],
+                logging.INFO,
+            )
             _log_each("repaired again, since another program changes it, too: %s", again, logging.WARNING)
         self._pushed = wanted
 
@@ -155,7 +159,7 @@ class QuotaPusher:
         """Log each change that was made on the cluster, once."""
         _log_each(
             "changed on the cluster, and not in the log: %s",
-            [each.drift for each in drift if each not in self._logged],
+            [difference.drift for difference in drift if difference not in self._logged],
             logging.WARNING,
         )
         if self._logged and not drift:

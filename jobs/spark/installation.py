@@ -35,10 +35,10 @@ def conf_file(name: str) -> Path:
 
 def java_program() -> Path:
     """Return Java's launcher, of a version that Spark and Kafka support."""
-    home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
-    if not (home or found):
+    home, launcher = os.environ.get("JAVA_HOME"), shutil.which("java")
+    if not (home or launcher):
         raise BadInput(f"no Java found; install Java {_JAVA} or newer (a JRE is enough), or set JAVA_HOME")
-    java = Path(home, "bin", "java") if home else Path(str(found))
+    java = Path(home, "bin", "java") if home else Path(str(launcher))
     with suppress(OSError):  # a Java without this file is not checked
         release = (java.resolve().parent.parent / "release").read_text(encoding="utf-8")
         version = _JAVA_VERSION.search(release)
@@ -58,7 +58,7 @@ def spark_jars(folder: str, *, s3: bool = False) -> list[Path]:
     if not folder:
         with nullcontext() if s3 else suppress(BadInput):
             folders.append(_extra_jars("s3"))
-    return [jar for each in folders for jar in sorted(each.glob("*.jar"))]
+    return [jar for jars in folders for jar in sorted(jars.glob("*.jar"))]
 
 
 def jars_folder(folder: str, setting: str = "broker.jars") -> Path:

@@ -90,7 +90,9 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
     try:
         yield
     except QueryFailed as failure:
-        failure.args = (mask_values(str(failure), [each.get_secret_value() for each in settings.kafka.java.values()]),)
+        failure.args = (
+            mask_values(str(failure), [secret.get_secret_value() for secret in settings.kafka.java.values()]),
+        )
         if (advised := _advised(failure, settings)) is None:
             raise
         advised.query, advised.batch = failure.query, failure.batch

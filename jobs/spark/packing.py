@@ -44,7 +44,7 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
         (metadata,) = [name for name in own if name.endswith(".dist-info/METADATA")]
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise BadInput(f"{wheel}: not a wheel: {error}") from None
-    others = required_distributions(BytesParser().parsebytes(own[metadata]))
+    required = required_distributions(BytesParser().parsebytes(own[metadata]))
     with tarfile.open(archive, "w:gz", compresslevel=_GZIP_LEVEL) as tar:
         _add(tar, Path("pyvenv.cfg"), f"home = {interpreter.parent}\ninclude-system-site-packages = false\n".encode())
         for name in ("python", "python3", f"python{version}"):
@@ -53,8 +53,8 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
             tar.addfile(link)
         for name, content in own.items():
             _add(tar, packages / name, content)
-        for other in others:
-            for file, inside in _files(other):
+        for installed in required:
+            for file, inside in _files(installed):
                 tar.add(file, str(packages / inside), filter=_normalized)
 
 
@@ -63,28 +63,28 @@ def required_distributions(project: Message, extra: str | None = _EXTRA) -> list
 
     Indirect requirements may be missing, because a marker may exclude them here.
     """
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     queue = [(name, project["Name"]) for name in _requirements(project, extra)]
     while queue:
         name, by = queue.pop()
-        if name in found or name in _SPARK_PACKAGES:
+        if name in distributions or name in _SPARK_PACKAGES:
             continue
         try:
-            found[name] = distribution(name)
+            distributions[name] = distribution(name)
         except PackageNotFoundError:
             if by == project["Name"]:
                 raise BadInput(f"{name}, which {by} needs, is not installed here; run make setup") from None
             continue
-        queue += [(requirement, name) for requirement in _requirements(found[name].metadata)]
-    return [found[name] for name in sorted(found)]
+        queue += [(requirement, name) for requirement in _requirements(distributions[name].metadata)]
+    return [distributions[name] for name in sorted(distributions)]
 
 
 def _requirements(metadata: object, extra: str | None = None) -> Iterator[str]:
     """Yield the normalized names of the requirements, without those of other extras."""
     required: Iterable[str] = getattr(metadata, "get_all")("Requires-Dist") or []  # noqa: B009 two types have it
-    for each in required:
-        match = _NAME.match(each)
-        if match and re.search(rf";.*\bextra\b(?! == .{extra}.)", each) is None:
+    for requirement in required:
+        match = _NAME.match(requirement)
+        if match and re.search(rf";.*\bextra\b(?! == .{extra}.)", requirement) is None:
             yield re.sub(r"[-_.]+", "-", match[0]).lower()
 
 

@@ -49,12 +49,12 @@ def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) ->
     cluster = _Part(f"Kafka at {settings.kafka.bootstrap_servers}", lambda: read_cluster_facts(settings))
     storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))
     probes = {address: _Part(address, partial(read_endpoint, address)) for address in endpoints}
-    found = *cluster.result(deadline, seconds), *storage.result(deadline, seconds)
+    parts = *cluster.result(deadline, seconds), *storage.result(deadline, seconds)
     probed = []
     for address, probe in probes.items():
         answer, error = probe.result(deadline, seconds)
         probed.append(answer or EndpointStatus(address, error=error))
-    return assemble(settings, Facts(at, *found, probed))
+    return assemble(settings, Facts(at, *parts, probed))
 
 
 def assemble(settings: Settings, facts: Facts) -> Status:

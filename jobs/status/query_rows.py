@@ -53,8 +53,8 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
                 "spark.fail_on_data_loss in docs/reference/errors.md"
             )
         if row.overdue:
-            what = "decision" if row.name == APPLIER else "record"
-            waiting = f"{plural(row.overdue, what)} {'has' if row.overdue == 1 else 'have'}"
+            unit = "decision" if row.name == APPLIER else "record"
+            waiting = f"{plural(row.overdue, unit)} {'has' if row.overdue == 1 else 'have'}"
             yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and fast enough")
 
 

@@ -62,18 +62,18 @@ def read_storage(settings: Settings) -> StorageFacts:
 
 def read_checkpoint(files: ReadableFiles, name: str, version: int) -> CheckpointFacts:
     """Read the checkpoint of a query."""
-    found = Checkpoint.read(files, name, version)
-    facts = CheckpointFacts(found.folder, version, found.exists, is_held(files, name))
-    if not found.exists:
+    checkpoint = Checkpoint.read(files, name, version)
+    facts = CheckpointFacts(checkpoint.folder, version, checkpoint.exists, is_held(files, name))
+    if not checkpoint.exists:
         return facts
-    last = found.last_finished
-    opened = found.offsets[-1] if found.offsets and found.offsets[-1] != last else None
+    last = checkpoint.last_finished
+    opened = checkpoint.offsets[-1] if checkpoint.offsets and checkpoint.offsets[-1] != last else None
     return replace(
         facts,
-        damage=found.missing(stateful=name == ENFORCE),
-        last_batch=None if last is None else BatchStatus(last, found.started_at(files, last)),
-        open_batch=None if opened is None else BatchStatus(opened, found.started_at(files, opened)),
-        positions={(position.topic, position.partition): position.offset for position in found.positions(files)},
+        damage=checkpoint.missing(stateful=name == ENFORCE),
+        last_batch=None if last is None else BatchStatus(last, checkpoint.started_at(files, last)),
+        open_batch=None if opened is None else BatchStatus(opened, checkpoint.started_at(files, opened)),
+        positions={(position.topic, position.partition): position.offset for position in checkpoint.positions(files)},
     )
 
 

@@ -40,7 +40,7 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 leaderless=layout.leaderless,
                 under_replicated=layout.under_replicated,
                 cleanup_policy=configs.get("cleanup.policy"),
-                retention_ms=None if (found := configs.get("retention.ms")) is None else int(found),
+                retention_ms=None if (retention := configs.get("retention.ms")) is None else int(retention),
                 timestamp_type=configs.get("message.timestamp.type"),
                 differences=[
                     *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
@@ -100,9 +100,9 @@ def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
 def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, str | None]) -> list[ConfigDifference]:
     """Return the differences from the spec, except for configs that could not be read."""
     wanted = {"partitions": str(spec.partitions), **spec.configs}
-    found = {"partitions": str(partitions), **{name: value or "" for name, value in configs.items()}}
+    actual = {"partitions": str(partitions), **{name: value or "" for name, value in configs.items()}}
     return [
-        ConfigDifference(name, value, found[name])
+        ConfigDifference(name, value, actual[name])
         for name, value in wanted.items()
-        if name in found and found[name] != value
+        if name in actual and actual[name] != value
     ]

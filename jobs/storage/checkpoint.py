@@ -164,7 +164,7 @@ def _pointer(query: str) -> str:
 def _last_object(text: str | None) -> dict[str, Any] | None:
     """Return the JSON object in the last line; None if the line is not a complete object."""
     try:
-        found = json.loads((text or "").splitlines()[-1])
+        value = json.loads((text or "").splitlines()[-1])
     except (ValueError, IndexError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

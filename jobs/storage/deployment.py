@@ -48,8 +48,8 @@ class Deployment:
                 return 0, cls()
             number, path = _newest(files)  # it was replaced meanwhile
         try:
-            found = json.loads(text)
-            known = cls(dict(found["topics"]), list(found.get("retired", [])), dict(found.get("checkpoints", {})))
+            fields = json.loads(text)
+            known = cls(dict(fields["topics"]), list(fields.get("retired", [])), dict(fields.get("checkpoints", {})))
         except (ValueError, KeyError, TypeError):
             raise MutationQuotaError(
                 f"{files.root}/{path} is damaged; restore it, or remove it if topics and checkpoints of "

@@ -65,12 +65,12 @@ class HadoopFiles:
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; empty if it does not exist."""
         try:
-            found = self._files.listStatus(self._path(folder))
+            statuses = self._files.listStatus(self._path(folder))
         except Py4JJavaError as error:
             if _class_of(error).endswith(_MISSING):
                 return []
             raise
-        return sorted(status.getPath().getName() for status in found)
+        return sorted(status.getPath().getName() for status in statuses)
 
     def write(self, path: str, text: str) -> None:
         """Write or replace a file atomically."""

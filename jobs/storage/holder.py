@@ -67,8 +67,8 @@ class Holder(msgspec.Struct, frozen=True):
         """Whether any of its processes runs; None if it belongs to another machine or container, or is hidden."""
         if self.machine is None or self.machine != _machine():
             return None
-        found = (self.program.runs, self.jvm.runs)
-        return True if True in found else None if None in found else False
+        runs = (self.program.runs, self.jvm.runs)
+        return True if True in runs else None if None in runs else False
 
     @property
     def program_runs(self) -> bool:

@@ -100,12 +100,12 @@ class Lease:
         """
         # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
         # client that gets no response retries, and its second attempt conflicts with the first.
-        while not (found := self._newest).is_of(self._me):
-            if found.text is not None:
-                self._await_end(found, take_over=take_over)
+        while not (newest := self._newest).is_of(self._me):
+            if newest.text is not None:
+                self._await_end(newest, take_over=take_over)
             self._renewed_at = self._clock.now()
-            self._files.create(_lease_path(self._query, found.number + 1), self._text())
-        self._number = found.number
+            self._files.create(_lease_path(self._query, newest.number + 1), self._text())
+        self._number = newest.number
         if self._files.create(_lease_path(self._query, self._number), self._text()):
             _log.warning(
                 "%s does not support conditional writes (If-None-Match), so two jobs that start at the same time may "
@@ -116,9 +116,9 @@ class Lease:
             if name < self._number:
                 self._files.remove(_lease_path(self._query, name))
 
-    def _await_end(self, found: _LeaseFile, *, take_over: bool) -> None:
+    def _await_end(self, newest: _LeaseFile, *, take_over: bool) -> None:
         """Return when the holder of the newest file counts as dead or has released the lease; if it runs, raise."""
-        began, holder, logged = self._clock.now(), found.holder, False
+        began, holder, logged = self._clock.now(), newest.holder, False
         # The holder renews by its own setting, which may be longer than the one of this process.
         seconds = (holder and holder.lease_seconds) or self._seconds
         while self._clock.now() - began < seconds:
@@ -127,7 +127,7 @@ class Lease:
             now = self._newest
             if now.text is None or (now.holder is not None and now.holder.ended):
                 return
-            if now != found or (holder is not None and holder.program_runs):
+            if now != newest or (holder is not None and holder.program_runs):
                 raise _held_by(self._files, self._query, now.holder)
             if not logged:
                 logged = True
@@ -183,8 +183,8 @@ class Lease:
         self.lost = self.lost or LeaseError(why)
 
     def _is_mine(self) -> bool:
-        found = self._newest
-        return found.number == self._number and found.is_of(self._me)
+        newest = self._newest
+        return newest.number == self._number and newest.is_of(self._me)
 
     def _text(self, *, ended: bool = False) -> str:
         return msgspec.json.encode(replace(self._me, ended=ended)).decode()

@@ -64,11 +64,11 @@ def _ranges(
             ranges = []
             for position in positions:
                 deadline = Deadline(seconds)  # the high watermark of a new leader may lag for a moment
-                while (found := offset_range(consumer, position, seconds))[1] < position.offset:
+                while (bounds := offset_range(consumer, position, seconds))[1] < position.offset:
                     if deadline.has_passed:
                         break
                     time.sleep(_POLL_SECONDS)
-                ranges.append((position, found))
+                ranges.append((position, bounds))
             return ranges
     finally:
         consumer.close()

@@ -23,25 +23,25 @@ def check_stateless_checkpoint(files: Files, query: str, version: int, missing_t
 
     Such a query may start from scratch, because its tables detect copies.
     """
-    found = Checkpoint.read(files, query, version)
-    if not found.exists:
-        return found
-    missing = found.missing(stateful=False)
-    if missing is None and missing_tables and found.commits:
+    checkpoint = Checkpoint.read(files, query, version)
+    if not checkpoint.exists:
+        return checkpoint
+    missing = checkpoint.missing(stateful=False)
+    if missing is None and missing_tables and checkpoint.commits:
         missing = f"it is ahead of the tables, because {', '.join(missing_tables)} is missing"
     if missing is not None:
         raise MutationQuotaError(
-            f"the checkpoint {files.root}/{found.folder} is incomplete: {missing}; remove that folder: {query} then "
-            "reads all records again, and adds those that the tables do not have"
+            f"the checkpoint {files.root}/{checkpoint.folder} is incomplete: {missing}; remove that folder: {query} "
+            "then reads all records again, and adds those that the tables do not have"
         )
-    return found
+    return checkpoint
 
 
 def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpoint:
     """Return the checkpoint of a query with state, which is complete; or has never existed, to start from scratch."""
-    found = Checkpoint.read(files, query, version)
+    checkpoint = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
-    folder = f"{files.root}/{found.folder}"
+    folder = f"{files.root}/{checkpoint.folder}"
     how_to_reset = (
         f"to discard the state, start once with `{query} --reset-state`: all buckets are then full, "
         "and requests that are still in their topic are decided again"
@@ -51,7 +51,7 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
             f"the buckets of {files.root} were last written by a newer program, as version {known} (this one writes "
             f"version {version}); start that program again; {how_to_reset}"
         )
-    if not found.exists:
+    if not checkpoint.exists:
         if known == version:
             raise MutationQuotaError(
                 f"the checkpoint {folder} is missing, and with it all buckets and positions; restore it from a "
@@ -63,16 +63,16 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
                 f"the buckets of {files.root} have version {max(others)}, and this program needs version {version}, "
                 f"which is missing; continue with the program that wrote them; {how_to_reset}"
             )
-        return found
-    missing = found.missing(stateful=True)
+        return checkpoint
+    missing = checkpoint.missing(stateful=True)
     if missing is not None:
         raise MutationQuotaError(
-            f"the checkpoint {folder} is incomplete: {missing}; restore it from a backup{_how_to_repair(found)}; "
+            f"the checkpoint {folder} is incomplete: {missing}; restore it from a backup{_how_to_repair(checkpoint)}; "
             f"{how_to_reset}"
         )
-    if found.commits:
+    if checkpoint.commits:
         record_checkpoint(files, query, version)
-    return found
+    return checkpoint
 
 
 def reset_checkpoint(files: Files, query: str) -> None:
@@ -97,11 +97,11 @@ def _switch(files: Files, query: str, name: str) -> None:
         _log.warning("%s starts with a new checkpoint; the old one is in %s/%s", query, files.root, old)
 
 
-def _how_to_repair(found: Checkpoint) -> str:
+def _how_to_repair(checkpoint: Checkpoint) -> str:
     """Return how to resume after the last complete batch, whose state may still exist."""
-    if not (found.has_state and found.query_id):
+    if not (checkpoint.has_state and checkpoint.query_id):
         return ""
-    complete = [batch for batch in found.offsets if f"offsets/{batch}" not in found.truncated]
+    complete = [batch for batch in checkpoint.offsets if f"offsets/{batch}" not in checkpoint.truncated]
     while complete and complete[-1] > 0 and complete[-1] - 1 not in complete:
         complete.pop()
     if not complete:
@@ -114,5 +114,7 @@ def _how_to_repair(found: Checkpoint) -> str:
 
 def _versions(files: Files, query: str) -> list[int]:
     """Return the versions whose checkpoints have files of a batch."""
-    found = [int(match[1]) for name in files.names(current_folder(files, query)) if (match := _VERSION.fullmatch(name))]
-    return [version for version in found if Checkpoint.read(files, query, version).exists]
+    versions = [
+        int(match[1]) for name in files.names(current_folder(files, query)) if (match := _VERSION.fullmatch(name))
+    ]
+    return [version for version in versions if Checkpoint.read(files, query, version).exists]

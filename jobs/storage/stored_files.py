@@ -132,8 +132,8 @@ class ObjectStoreFiles:
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if it does not exist."""
         try:
-            (found,) = self._store.get_file_info([path])
-            if found.type != FileType.File:
+            (file,) = self._store.get_file_info([path])
+            if file.type != FileType.File:
                 return None
             stored = self._store._handler.open_input_file(path)  # noqa: SLF001 without Arrow's wrapper
             return bytes(stored.read(stored.size())).decode(errors="replace")
@@ -143,10 +143,10 @@ class ObjectStoreFiles:
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; empty if it does not exist."""
         try:
-            found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
+            files = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
         except _STORE_ERRORS as error:
             raise self._unreadable(folder, error) from None
-        return sorted(file.base_name for file in found)
+        return sorted(file.base_name for file in files)
 
     def _unreadable(self, path: str, error: Exception) -> StoreError:
         return store_error(self.root, path, "cannot be read", str(error), self._storage.endpoint)

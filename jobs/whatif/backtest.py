@@ -102,7 +102,9 @@ def evaluate_candidates(
 
 def _senders(loads: Mapping[tuple[str, str], Totals]) -> list[Sender]:
     senders = [Sender(user, client_id, load) for (user, client_id), load in loads.items()]
-    return sorted(senders, key=lambda each: (-each.load.admitted - each.load.rejected, each.user, each.client_id))
+    return sorted(
+        senders, key=lambda sender: (-sender.load.admitted - sender.load.rejected, sender.user, sender.client_id)
+    )
 
 
 def _replay(engine: Engine, candidate: int, decisions: int) -> Replay:

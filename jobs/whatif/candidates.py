@@ -65,5 +65,5 @@ def _parse_algorithm(text: str, value: str) -> AlgorithmName:
     try:
         return AlgorithmName(value)
     except ValueError:
-        names = ", ".join(each.value for each in AlgorithmName)
+        names = ", ".join(name.value for name in AlgorithmName)
         raise BadInput(f"--candidate {text}: algorithm: expected one of {names}") from None

@@ -85,7 +85,7 @@ def _resolve_batches(candidates: Sequence[Candidate], batches: Iterator[pa.Recor
     for batch in batches:
         encoded = batch.column(0).to_pylist()
         # Sorted by time, because a callback cannot go back to earlier quotas.
-        recorded = sorted(((_decode(each), each) for each in encoded), key=lambda pair: pair[0].timestamp)
+        recorded = sorted(((_decode(record), record) for record in encoded), key=lambda pair: pair[0].timestamp)
         rows = []
         for decision, text in recorded:
             row = (decision.timestamp, *msgspec.structs.astuple(decision.source), text)

@@ -57,5 +57,5 @@ def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Recor
     """Return rows, at least one, as an Arrow record batch."""
     columns = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
-        [pa.array(*each) for each in zip(columns, schema.types, strict=True)], schema=schema
+        [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)], schema=schema
     )

@@ -43,7 +43,7 @@ class FileRequests:
 
     def __iter__(self) -> Iterator[Decision]:
         """Yield the decisions, or raise an error at the end if there are none; a warning counts invalid lines."""
-        valid, found, errors, first_error = 0, 0, 0, ""
+        valid, in_period, errors, first_error = 0, 0, 0, ""
         settings = self._settings
         with open_lines(self.path) as lines, progress(f"reading {self._file}"):
             algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
@@ -55,7 +55,7 @@ class FileRequests:
                 valid += 1
                 at = answer.timestamp
                 if (self._since is None or self._since <= at) and (self._until is None or at < self._until):
-                    found += 1
+                    in_period += 1
                     yield answer
         if not valid:
             raise BadInput(f"{self._file}: " + (f"no line is a request; {first_error}" if errors else "empty"))
@@ -68,7 +68,7 @@ class FileRequests:
                 valid + errors,
                 first_error,
             )
-        if not found:
+        if not in_period:
             raise NotFound(f"{self._file}: it has {plural(valid, 'request')}, and none in that period")
 
 

@@ -85,10 +85,10 @@ class TableStore:
 
     def open(self, table: TableSpec) -> DeltaTable:
         """Open the current state of a table of any version."""
-        found = self.find(table)
-        if found is None:
+        opened = self.find(table)
+        if opened is None:
             raise missing_error(self.path(table))
-        return found
+        return opened
 
 
 def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
@@ -106,11 +106,11 @@ def check_writable(path: str, opened: DeltaTable) -> None:
     _check_features(path, "write", opened.protocol().writer_features, _WRITER_FEATURES)
 
 
-def _check_features(path: str, verb: str, found: Collection[str] | None, supported: Collection[str]) -> None:
-    others = sorted(set(found or ()) - set(supported))
-    if others:
+def _check_features(path: str, verb: str, features: Collection[str] | None, supported: Collection[str]) -> None:
+    unsupported = sorted(set(features or ()) - set(supported))
+    if unsupported:
         raise MutationQuotaError(
-            f"the table {path} has the Delta feature {' and '.join(others)}, "
+            f"the table {path} has the Delta feature {' and '.join(unsupported)}, "
             f"and this program cannot {verb} such tables; remove it with ALTER TABLE delta.`{path}` DROP FEATURE "
-            f"{others[0]} TRUNCATE HISTORY, now and again after the table's log retention, or move the table away"
+            f"{unsupported[0]} TRUNCATE HISTORY, now and again after the table's log retention, or move the table away"
         )

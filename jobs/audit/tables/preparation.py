@@ -98,14 +98,14 @@ def _upgrade(opened: DeltaTable, table: TableSpec) -> None:
     opened.alter.set_table_properties({VERSION_PROPERTY: str(table.version)}, raise_if_not_exists=False)
 
 
-def _differences(expected: DataType, found: DataType, name: str = "") -> dict[str, DataType | None]:
+def _differences(expected: DataType, stored: DataType, name: str = "") -> dict[str, DataType | None]:
     """Return the type of each column and field that differs, by its path; None where it is missing.
 
     Additional columns and a different order are ignored.
     """
-    if isinstance(expected, StructType) and isinstance(found, StructType):
+    if isinstance(expected, StructType) and isinstance(stored, StructType):
         differences: dict[str, DataType | None] = {}
-        types = {field.name: field.dataType for field in found}
+        types = {field.name: field.dataType for field in stored}
         for field in expected:
             path = f"{name}.{field.name}" if name else field.name
             if field.name in types:
@@ -113,6 +113,6 @@ def _differences(expected: DataType, found: DataType, name: str = "") -> dict[st
             else:
                 differences[path] = None
         return differences
-    if isinstance(expected, ArrayType) and isinstance(found, ArrayType):
-        return _differences(expected.elementType, found.elementType, f"{name}.element")
-    return {} if expected == found else {name: found}
+    if isinstance(expected, ArrayType) and isinstance(stored, ArrayType):
+        return _differences(expected.elementType, stored.elementType, f"{name}.element")
+    return {} if expected == stored else {name: stored}

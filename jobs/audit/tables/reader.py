@@ -42,8 +42,8 @@ class AuditTable:
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
-        found = {partition["date"] for partition in self._stored.partitions()}
-        return sorted(date.fromisoformat(each) for each in found if each)
+        days = {partition["date"] for partition in self._stored.partitions()}
+        return sorted(date.fromisoformat(day) for day in days if day)
 
     def newest(self, column: str) -> int | None:
         """Return the newest time of a column [epoch ms], from the statistics in the table's log; no rows are read.

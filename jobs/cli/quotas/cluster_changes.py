@@ -41,16 +41,16 @@ def push_quotas(
     log = read_log(settings)
     wanted = wanted_rates(log.timeline, log.now)
     present = cluster.read()
-    found = differences(wanted, present)
+    differing = differences(wanted, present)
     _warn_of_others(present, wanted)
-    left = [] if prune else [each for each in found if each.kind == "only_there"]
-    steps = [each.step for each in found if prune or each.kind != "only_there"]
+    left = [] if prune else [rate for rate in differing if rate.kind == "only_there"]
+    steps = [rate.step for rate in differing if prune or rate.kind != "only_there"]
     notes = list(_notes(settings, cluster, log, wanted))
     if output.for_people:
         _print_notes(notes)
         print_steps(steps, output)
-        for each in left:
-            print_text(f"  {each.entity}: {RATE_CONFIG}={each.present} (only on the cluster; --prune removes it)")
+        for rate in left:
+            print_text(f"  {rate.entity}: {RATE_CONFIG}={rate.present} (only on the cluster; --prune removes it)")
     if steps and not confirmation.dry_run:
         confirmation.confirm(f"Make {plural(len(steps), 'change')} on Kafka at {cluster.connection}?")
         with interrupts_saying(lambda: f"any of {plural(len(steps), 'change')} may be made; see quotas drift"):
@@ -58,7 +58,7 @@ def push_quotas(
     document = PushedQuotas(
         applied=not confirmation.dry_run,
         changes=[planned_change(step) for step in steps],
-        only_there=[QuotaRecord(each.entity, each.present) for each in left],
+        only_there=[QuotaRecord(rate.entity, rate.present) for rate in left],
         notes=notes,
     )
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
@@ -72,7 +72,9 @@ def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
     """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
     rates = cluster.read()
     print_warnings(rate_warnings(rates))
-    entities = sorted((each for each in rates if has_names(each) and is_rate(rates[each])), key=lambda each: each.key)
+    entities = sorted(
+        (entity for entity in rates if has_names(entity) and is_rate(rates[entity])), key=lambda entity: entity.key
+    )
     return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities), len(entities)
 
 
@@ -80,25 +82,25 @@ def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions
     """Print the differences between a cluster and the log, and return whether there are any."""
     log = read_log(settings)
     wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
-    found = differences(wanted, present)
+    differing = differences(wanted, present)
     _warn_of_others(present, wanted)
-    print_steps([each.drift for each in found], output)
+    print_steps([rate.drift for rate in differing], output)
     document = QuotaDrift(
-        bool(found),
-        [QuotaDifference(each.entity, each.drift.before, each.drift.after, each.kind) for each in found],
+        bool(differing),
+        [QuotaDifference(rate.entity, rate.drift.before, rate.drift.after, rate.kind) for rate in differing],
     )
 
     def summary() -> None:
-        if found and not present:
+        if differing and not present:
             print_text(f"Kafka at {cluster.connection} has no quotas; quotas push sets those of the log.")
-        elif found:
-            differ = "differs" if len(found) == 1 else "differ"
-            print_text(f"{plural(len(found), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
+        elif differing:
+            differ = "differs" if len(differing) == 1 else "differ"
+            print_text(f"{plural(len(differing), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
         else:
             print_text(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
 
     output.print(document, summary, items="differences")
-    return bool(found)
+    return bool(differing)
 
 
 def pull_into_log(
@@ -117,9 +119,12 @@ def pull_into_log(
     steps = list(pull_steps(rates, log.timeline, log.now))
     print_warnings(rate_warnings(rates))
     changed = {step.record.entity for step in steps}
-    for each in log.timeline.scheduled(log.now):
-        if each.entity in changed:
-            print(f"warning: {each.entity}: the change scheduled for {format_time(each.moment)} stays", file=sys.stderr)
+    for change in log.timeline.scheduled(log.now):
+        if change.entity in changed:
+            print(
+                f"warning: {change.entity}: the change scheduled for {format_time(change.moment)} stays",
+                file=sys.stderr,
+            )
     reason = comment or f"pulled from Kafka at {cluster.connection}"
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
 

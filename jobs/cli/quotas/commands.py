@@ -78,15 +78,15 @@ def alter(
     log = read_log(settings, with_entries=True)
     record, since = alter_quotas(settings, log, {entity: make_record}, moment)[entity]
     if record.quota is not None:
-        entities = {each.entity for each in log.timeline.configured(since)}
+        entities = {configured.entity for configured in log.timeline.configured(since)}
         print_warnings(quota_warnings([entity], entities, of=[entity]))
-    what = "removed" if record.quota is None else str(record.quota)
+    quota = "removed" if record.quota is None else str(record.quota)
     changed = PlannedChange(entity, before, record.quota, since)
     done, word = ("Unchanged", "since") if before == record.quota else ("Updated", "from")
     servers = settings.kafka.bootstrap_servers
     output.print(
         QuotaChanges(True, [changed]),
-        lambda: print_text(f"{done} config for entity: {entity}: {what} {word} {format_time(since)}, on {servers}."),
+        lambda: print_text(f"{done} config for entity: {entity}: {quota} {word} {format_time(since)}, on {servers}."),
         items="changes",
     )
 
@@ -114,9 +114,11 @@ def cancel(
     from quota.kafka.quotas.writer import write_records
 
     log = read_log(settings)
-    scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
+    scheduled = [
+        change for change in log.timeline.scheduled(log.now) if (change.entity, change.moment) == (entity, moment)
+    ]
     if not scheduled:
-        times = [format_time(each.moment) for each in log.timeline.scheduled(log.now) if each.entity == entity]
+        times = [format_time(change.moment) for change in log.timeline.scheduled(log.now) if change.entity == entity]
         others = f"only for {', '.join(times)}" if times else "and none for another time"
         raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}, {others}")
     (timestamp,) = write_records(settings, [sign(scheduled[0].record(moment, cancelled=True), settings, comment)])
@@ -143,8 +145,8 @@ def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaO
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
-    configured = [each for each in log.timeline.configured(log.now) if matches is None or matches(each.entity)]
-    scheduled = [each for each in log.timeline.scheduled(log.now) if matches is None or matches(each.entity)]
+    configured = [change for change in log.timeline.configured(log.now) if matches is None or matches(change.entity)]
+    scheduled = [change for change in log.timeline.scheduled(log.now) if matches is None or matches(change.entity)]
 
     def table() -> None:
         if not configured:

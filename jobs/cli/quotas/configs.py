@@ -47,7 +47,7 @@ class ConfigChange:
     def applied_to(self, quota: Quota | None) -> Quota | None:
         """Return the quota after the change; None, before or after, if there is none."""
         unset = sorted(
-            each for each in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[each]) in (None, False)
+            name for name in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[name]) in (None, False)
         )
         if unset:
             raise NotFound(f"{', '.join(unset)} is not set and cannot be deleted; see quotas describe")

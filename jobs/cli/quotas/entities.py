@@ -65,7 +65,7 @@ class EntityCommand(SingleValuesCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Convert arguments of kafka-configs.sh to their short form, without `--alter` and such, and parse them."""
-        args = [each for each in args if each != f"--{ctx.info_name}"]
+        args = [arg for arg in args if arg != f"--{ctx.info_name}"]
         return super().parse_args(ctx, to_short_form(args, any_allowed=self._takes_any))
 
 
@@ -85,14 +85,14 @@ def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
             names.append(value if equals else _next_value(tokens, option))
         else:
             rest.append(token)
-    for each in types:
-        if types.count(each) > 1:
-            raise BadInput(f"--entity-type {each} is given twice")
+    for kind in types:
+        if types.count(kind) > 1:
+            raise BadInput(f"--entity-type {kind} is given twice")
     if any_allowed and not names:
-        return [*rest, *(f"--any-{_part_option(each)}" for each in types)]
+        return [*rest, *(f"--any-{_part_option(kind)}" for kind in types)]
     if len(types) != len(names):
         raise BadInput("each --entity-type needs an --entity-name or --entity-default")
-    return [*rest, *(_short_option(_part_option(each), name) for each, name in zip(types, names, strict=True))]
+    return [*rest, *(_short_option(_part_option(kind), name) for kind, name in zip(types, names, strict=True))]
 
 
 def _part_option(entity_type: str) -> str:

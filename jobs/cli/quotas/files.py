@@ -182,11 +182,11 @@ def export(
     configured = log.timeline.configured(log.now if moment is None else moment)
 
     def commands() -> Iterator[str]:
-        for entity, quota in ((each.entity, each.quota) for each in configured if each.quota):
+        for entity, quota in ((change.entity, change.quota) for change in configured if change.quota):
             yield kafka_configs_command(entity, quota, settings.kafka) + "\n"
 
     if style == "yaml":
-        file.write(write_quota_file(quota_record(each.entity, each.quota) for each in configured))
+        file.write(write_quota_file(quota_record(change.entity, change.quota) for change in configured))
     else:
         file.write("".join(commands()))
     if not file.to_stdout:

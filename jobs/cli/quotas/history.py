@@ -54,13 +54,13 @@ def history(
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings, with_entries=True)
-    found = [
+    entries = [
         entry
         for entry in history_entries(log.entries, entity)
         if entry.timestamp >= (start or 0) and (end is None or entry.timestamp < end)
     ]
-    changes = found[-limit:]
-    left_out = len(found) - len(changes)
+    changes = entries[-limit:]
+    left_out = len(entries) - len(changes)
     selected = entity is not None or period != PeriodOptions()
     none = "no such changes" if selected else "no changes"
     document = QuotaHistory(changes, left_out)

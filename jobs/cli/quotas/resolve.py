@@ -52,7 +52,7 @@ def resolve(
         raise MutationQuotaError(
             f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
         ) from None
-    print_warnings(_warnings(user, client, resolution, [each.entity for each in log.timeline.configured(moment)]))
+    print_warnings(_warnings(user, client, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
 
     def table() -> None:
@@ -68,8 +68,8 @@ def _warnings(
 ) -> list[str]:
     """Return the warnings of the names, of quotas meant for them under other names, and of the quota that applies."""
     names = [f"--user {quoted(user)}: {warning}"] if user and (warning := name_warning(user)) else []
-    found = quota_warnings((), entities, of=[resolution.entity]) if resolution.entity else []
-    return [*names, *meant_for(user or ANONYMOUS, client or NO_CLIENT_ID, entities), *found]
+    of_quota = quota_warnings((), entities, of=[resolution.entity]) if resolution.entity else []
+    return [*names, *meant_for(user or ANONYMOUS, client or NO_CLIENT_ID, entities), *of_quota]
 
 
 def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Window) -> None:

@@ -34,7 +34,7 @@ def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaCha
     if scheduled:
         print("Scheduled changes:")
         _print_table("FROM", scheduled)
-    if any(each.quota and each.quota.burst is None for each in (*configured, *scheduled)):
+    if any(change.quota and change.quota.burst is None for change in (*configured, *scheduled)):
         print(f"BURST -: the default, {format_default_burst(window)}; MAX DEBT -: no bound")
 
 
@@ -56,7 +56,7 @@ def _entry(change: QuotaChange, *, since: int | None = None, effective_at: int |
 
 def entity_cells(entity: QuotaEntity) -> list[str]:
     """Return the user and the client-id of an entity as cells of a table."""
-    return [display_name(each) or "-" for each in (entity.user, entity.client_id)]
+    return [display_name(name) or "-" for name in (entity.user, entity.client_id)]
 
 
 def limit_cells(quota: Quota) -> list[str]:

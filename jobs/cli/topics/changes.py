@@ -63,19 +63,19 @@ class TopicChanges:
         """
         counts = self.partition_counts()
         own = {*self._settings.topics.names, *user_topic_names(counts, self._settings)}
-        found = {
+        matched = {
             name: count
             for name, count in counts.items()
             if pattern.names(name) or (pattern.matches(name) and name not in own and not name.startswith(_INTERNAL))
         }
-        for name in own & found.keys():
+        for name in own & matched.keys():
             _log.warning("topic %s belongs to mutation-quota, whose services fail without it", name)
-        if not found:
+        if not matched:
             none = f"no topic matches {pattern.text} on {self._settings.target_connection}"
             if not allow_none:
                 raise NotFound(none)
             self.skip(none)
-        return found
+        return matched
 
     def skip(self, why: str) -> None:
         """Log why nothing is changed."""

@@ -69,11 +69,13 @@ def list_topics(topic: OptionalPattern = None, *, output: OutputOptions, kafka: 
     settings = kafka.read()
     from quota.kafka.topics.topic_admin import TopicAdmin
 
-    found = TopicAdmin(settings.target_connection, settings.kafka.timeout_seconds).layout().topics.values()
+    layouts = TopicAdmin(settings.target_connection, settings.kafka.timeout_seconds).layout().topics.values()
     topics = [
-        ListedTopic(each.name, len(each.partitions), each.replication_factor, each.leaderless, each.under_replicated)
-        for each in found
-        if pattern.matches(each.name)
+        ListedTopic(
+            layout.name, len(layout.partitions), layout.replication_factor, layout.leaderless, layout.under_replicated
+        )
+        for layout in layouts
+        if pattern.matches(layout.name)
     ]
 
     def table() -> None:
@@ -127,7 +129,7 @@ def create(
       mutation-quota topics create --topic orders --partitions 12
       mutation-quota topics create --topic a --topic b --config retention.ms=60000
     """
-    configs = dict(parse_pair("config", each) for each in config or [])
+    configs = dict(parse_pair("config", pair) for pair in config or [])
     layout: dict[str, Any] = {"num_partitions": partitions, "replication_factor": replication_factor}
     if replica_assignment is not None:
         if (partitions, replication_factor) != (-1, -1):

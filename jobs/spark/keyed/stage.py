@@ -152,7 +152,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
     for batch in batches:
         *columns, infos = batch.columns
         properties, keys, values, starts, counts, ends = infos.flatten()
-        chunks = zip(*(each.to_pylist() for each in (properties, starts, counts, ends)), strict=True)
+        chunks = zip(*(column.to_pylist() for column in (properties, starts, counts, ends)), strict=True)
         for index, (text, start, count, is_last) in enumerate(chunks):
             if text is None:  # the record batch has more rows than chunks
                 break
