@@ -107,7 +107,7 @@ def read_settings(objects, name, folder):
             mounted.mkdir(exist_ok=True)
             for key, content in _SECRETS[volume["name"]].items():
                 (mounted / key).write_text(content)
-    (volume,) = [mount for mount in pod(objects, name)["volumes"] if mount["name"] == "settings"]
+    (volume,) = [volume for volume in pod(objects, name)["volumes"] if volume["name"] == "settings"]
     (data,) = [
         item["data"]
         for item in objects
