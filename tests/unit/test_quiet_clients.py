@@ -14,7 +14,7 @@ def loud_clients(code):
     """Yield the lines that create a client from a dict without a setting for librdkafka's log."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLIENTS:
-            config = {ast.unparse(each) for dicts in node.args if isinstance(dicts, ast.Dict) for each in parts(dicts)}
+            config = {ast.unparse(part) for dicts in node.args if isinstance(dicts, ast.Dict) for part in parts(dicts)}
             if "'bootstrap.servers'" in config and not config & {"'log_level'", "QUIET"}:
                 yield node.lineno
 

@@ -6,7 +6,7 @@ from quota.text import format_duration, format_rate, format_time, format_tokens,
 
 
 def test_a_count_has_its_noun():
-    assert [plural(each, "file") for each in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
+    assert [plural(count, "file") for count in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_duration_is_shown_in_its_two_largest_units_and_is_never_too_short(mil
 
 
 def test_a_rate_of_one_is_singular():
-    assert [format_rate(each) for each in (1.0, 0.5, 10.0)] == ["1 mutation/s", "0.5 mutations/s", "10 mutations/s"]
+    assert [format_rate(rate) for rate in (1.0, 0.5, 10.0)] == ["1 mutation/s", "0.5 mutations/s", "10 mutations/s"]
 
 
 @pytest.mark.parametrize(

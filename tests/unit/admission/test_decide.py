@@ -14,7 +14,7 @@ from tests.support.factories import KIP, PERMISSIVE, STRICT, decide_all, resolve
 
 
 def sort(requests):
-    return in_order((position(each.record), each) for each in requests)
+    return in_order((position(request.record), request) for request in requests)
 
 
 def position(record):
@@ -64,7 +64,7 @@ def test_the_worked_example_of_kip_599():
 )
 def test_kafkas_own_cases(window, requests, steps):
     _, decisions = decide_all(*requests, algorithm=TokenBucket(window))
-    assert [(each.outcome.value, each.tokens, each.throttle_time_ms) for each in decisions] == steps
+    assert [(decision.outcome.value, decision.tokens, decision.throttle_time_ms) for decision in decisions] == steps
 
 
 FIVE = Quota(5)
@@ -192,12 +192,12 @@ requests = st.lists(
 def test_one_partitions_requests_are_decided_equally_in_any_batches(unnumbered, data):
     numbered = [
         resolved(
-            *[topic.partitions for topic in each.request.topics],
-            at=each.record.timestamp,
+            *[topic.partitions for topic in request.request.topics],
+            at=request.record.timestamp,
             offset=offset,
-            api_version=each.request.api_version,
+            api_version=request.request.api_version,
         )
-        for offset, each in enumerate(unnumbered)
+        for offset, request in enumerate(unnumbered)
     ]
     _, whole = decide(None, sort(data.draw(st.permutations(numbered))), KIP)
     cut = data.draw(st.integers(0, len(numbered)))

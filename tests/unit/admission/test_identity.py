@@ -39,8 +39,8 @@ def test_other_topics_belong_to_no_user(topic):
 
 
 def resolved(value, topic):
-    found = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(user_topic_prefix=REQUESTS))
-    return getattr(found, "error", None) or found.request.user
+    resolved_request = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(user_topic_prefix=REQUESTS))
+    return getattr(resolved_request, "error", None) or resolved_request.request.user
 
 
 @pytest.mark.parametrize("named", ["alice", "", "ANONYMOUS"])
@@ -74,7 +74,7 @@ def test_a_request_that_names_another_user_is_not_decided(user, topic, error):
 
 def test_a_trusted_gateway_may_name_any_user():
     """The default: identity is the payload's."""
-    found = resolve(
+    resolved_request = resolve(
         Record(Source("mutation-requests.alice", 0, 7), 99, request_json(1, user="bob")), timeline(), Policy()
     )
-    assert found.request.user == "bob"
+    assert resolved_request.request.user == "bob"

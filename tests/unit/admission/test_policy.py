@@ -16,9 +16,9 @@ def answers(requests, *quotas, policy=Policy()):  # noqa: B008 it cannot be chan
     """Return the decisions for (timestamp, partitions, fields), as clients get them."""
     lines = [request_json(*sizes, timestamp=at, **fields) for at, sizes, fields in requests]
     timeline = read_quotas(json.dumps(quota).encode() for quota in quotas)
-    found = list(simulate(lines, timeline, KIP, policy=policy))
-    assert all(isinstance(each, Decision) for each in found)
-    return found
+    decisions = list(simulate(lines, timeline, KIP, policy=policy))
+    assert all(isinstance(decision, Decision) for decision in decisions)
+    return decisions
 
 
 def alice(rate=5, **options):
@@ -26,7 +26,7 @@ def alice(rate=5, **options):
 
 
 def outcomes(decisions):
-    return [(each.outcome.value, each.tokens, each.throttle_time_ms) for each in decisions]
+    return [(decision.outcome.value, decision.tokens, decision.throttle_time_ms) for decision in decisions]
 
 
 RESET = {"bucket": {"user": "alice"}, "effective_at": 5_000}
@@ -91,8 +91,8 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 def test_the_options_of_a_quota_step_by_step(name):
     quotas, steps = STEPS[name]
-    found = answers([(at, sizes, {}) for at, sizes, *_ in steps], *quotas)
-    assert outcomes(found) == [(outcome, tokens, throttle) for _, _, outcome, tokens, throttle in steps]
+    decisions = answers([(at, sizes, {}) for at, sizes, *_ in steps], *quotas)
+    assert outcomes(decisions) == [(outcome, tokens, throttle) for _, _, outcome, tokens, throttle in steps]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_the_options_of_a_quota_step_by_step(name):
 def test_a_reset_applies_to_the_buckets_with_its_tags(tags, reset):
     quota = {"entity": {"user": "alice", "client-id": "app"}, "controller_mutation_rate": 5}
     app = {"client_id": "app"}
-    found = answers([(0, [560], app), (1, [1], app)], quota, {"bucket": tags, "effective_at": 1})
-    assert (found[1].outcome.value == "ADMITTED") is reset
+    decisions = answers([(0, [560], app), (1, [1], app)], quota, {"bucket": tags, "effective_at": 1})
+    assert (decisions[1].outcome.value == "ADMITTED") is reset
 
 
 def test_a_late_request_does_not_undo_a_reset():
@@ -138,28 +138,28 @@ def test_a_quota_in_shadow_admits_and_reports_what_it_would_have_done(where):
     """Seven of 80 overdraw 500 to -60; the eighth would be rejected, and would leave the bucket unchanged."""
     quota = alice(shadow=True) if where == "quota" else alice()
     requests = [(0, [80] * 7, {}), (0, [80, 80], {"request_throttle_ms": 3, "purgatory_ms": 2000})]
-    _, found = answers(requests, quota, policy=Policy(shadow=where == "settings"))
-    assert (found.outcome.value, found.throttle_time_ms, found.controller_throttle_ms, found.retry_at) == (
+    _, decision = answers(requests, quota, policy=Policy(shadow=where == "settings"))
+    assert (decision.outcome.value, decision.throttle_time_ms, decision.controller_throttle_ms, decision.retry_at) == (
         "ADMITTED",
         3,
         0,
         3,
     )
-    assert {topic.error_code for topic in found.topics} == {0}
-    shadow = found.shadow
+    assert {topic.error_code for topic in decision.topics} == {0}
+    shadow = decision.shadow
     assert (shadow.outcome.value, shadow.error_codes, shadow.controller_throttle_ms, shadow.throttle_time_ms) == (
         "REJECTED",
         [89, 89],
         12_000,
         10_000,
     )
-    assert (found.tokens_before, found.tokens) == (-60, -60)
+    assert (decision.tokens_before, decision.tokens) == (-60, -60)
 
 
 def test_an_exempt_user_touches_no_bucket_and_the_decision_says_so():
     policy = Policy(exempt_users=frozenset({"alice"}))
-    found = answers([(0, [560], {"request_throttle_ms": 4}), (0, [1], {"user": "bob"})], alice(), policy=policy)
-    assert [(each.exempt, each.quota, each.tokens, each.throttle_time_ms) for each in found] == [
+    decisions = answers([(0, [560], {"request_throttle_ms": 4}), (0, [1], {"user": "bob"})], alice(), policy=policy)
+    assert [(answer.exempt, answer.quota, answer.tokens, answer.throttle_time_ms) for answer in decisions] == [
         (True, None, None, 4),
         (False, None, None, 0),
     ]

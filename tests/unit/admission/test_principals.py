@@ -32,7 +32,7 @@ def test_the_first_rule_that_matches_the_whole_name_applies(rules, principal, us
 def test_a_name_without_a_rule_or_with_a_line_break_has_no_user():
     """A broker would reject the former; Java and Python could map the latter differently."""
     rules = PrincipalRules("RULE:^CN=(.*)$/$1/")
-    assert [rules.name(each) for each in ("CN=a", "O=a", "CN=a\u2028b")] == ["a", None, None]
+    assert [rules.name(name) for name in ("CN=a", "O=a", "CN=a\u2028b")] == ["a", None, None]
     assert PrincipalRules().name("CN=a\nb") == "CN=a\nb"
 
 

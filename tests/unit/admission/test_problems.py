@@ -40,8 +40,8 @@ def problems(fields):
     ],
 )
 def test_each_invalid_field_has_its_problem(change, fields):
-    found = problems({**VALID, **change})
-    assert sorted(each.partition(":")[0] for each in found) == sorted(fields)
+    messages = problems({**VALID, **change})
+    assert sorted(message.partition(":")[0] for message in messages) == sorted(fields)
 
 
 def test_a_missing_field_is_a_problem_besides_a_wrong_one():

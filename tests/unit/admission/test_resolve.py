@@ -21,9 +21,9 @@ LIMIT = 1024
 
 
 def letter(value, key=None):
-    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(LIMIT))
-    assert isinstance(found, DeadLetter)
-    return found
+    dead = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(LIMIT))
+    assert isinstance(dead, DeadLetter)
+    return dead
 
 
 def test_a_request_finds_the_quota_of_its_own_time():
@@ -39,12 +39,12 @@ def test_a_record_at_the_limit_is_decided_and_one_over_it_is_not():
     request = request_json(1)
     padded = request + b" " * (LIMIT - len(request))
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
-    found = letter(padded + b" ")
+    dead = letter(padded + b" ")
     assert (
-        found.error == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes "
+        dead.error == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes "
         "allows; name fewer topics in one request"
     )
-    assert found.value == padded.decode()
+    assert dead.value == padded.decode()
 
 
 BINARY = "value: not UTF-8 (byte 0xff at 0)"
@@ -68,9 +68,9 @@ LARGE = (
 )
 def test_a_dead_letter_can_be_shown_and_sent_again(value, key, error, kept):
     """Bytes that are no text are base64, and the error says so."""
-    found = letter(value, key)
-    assert (found.error, found.original_value, found.timestamp) == (error, kept, 99)
-    assert found.source == Source("t", 0, 7)
+    dead = letter(value, key)
+    assert (dead.error, dead.original_value, dead.timestamp) == (error, kept, 99)
+    assert dead.source == Source("t", 0, 7)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_dead_letter_can_be_shown_and_sent_again(value, key, error, kept):
     ],
 )
 def test_no_dead_letter_exceeds_the_limit_of_its_topic(value, key):
-    found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(100_000))
-    assert len(codec.encode(found)) + len(key) <= GROWTH * 100_000 + ENVELOPE
+    dead = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(100_000))
+    assert len(codec.encode(dead)) + len(key) <= GROWTH * 100_000 + ENVELOPE
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_no_decision_exceeds_the_limit_of_its_topic(request_bytes):
 
 @pytest.mark.parametrize(("value", "error"), [(request_json(1), "timestamp: set by the producer"), (b"\xff", BINARY)])
 def test_a_record_stamped_by_its_producer_is_a_dead_letter_without_a_time(value, error):
-    found = resolve(Record(Source("t", 0, 7), 99, value, stamped=False), timeline(), Policy())
-    assert isinstance(found, DeadLetter)
-    assert found.error.startswith(error)
-    assert found.timestamp is None
+    dead = resolve(Record(Source("t", 0, 7), 99, value, stamped=False), timeline(), Policy())
+    assert isinstance(dead, DeadLetter)
+    assert dead.error.startswith(error)
+    assert dead.timestamp is None
 
 
 def observed(at, **fields):
@@ -118,34 +118,38 @@ def observed(at, **fields):
 
 def test_an_observed_request_is_decided_in_shadow_as_of_when_it_was_observed():
     quotas = timeline((QuotaEntity("alice"), 5.0, 100), (QuotaEntity("alice"), 7.0, 200))
-    found = resolve(record(request_json(1, observed=observed(150)), timestamp=900), quotas, Policy())
-    assert (found.record.timestamp, found.resolution.limit.quota.rate, found.resolution.shadow) == (150, 5.0, True)
-    _, (decision,) = decide(Bucket(-60.0, 150, Quota(5.0)), [found], TokenBucket(Window()))
+    request = resolve(record(request_json(1, observed=observed(150)), timestamp=900), quotas, Policy())
+    assert (request.record.timestamp, request.resolution.limit.quota.rate, request.resolution.shadow) == (
+        150,
+        5.0,
+        True,
+    )
+    _, (decision,) = decide(Bucket(-60.0, 150, Quota(5.0)), [request], TokenBucket(Window()))
     assert (decision.timestamp, decision.outcome.value, decision.shadow.outcome.value) == (150, "ADMITTED", "REJECTED")
     assert decision.observed.error_codes == [0]
 
 
 def test_an_observed_request_from_the_future_is_decided_as_of_its_record():
-    found = resolve(record(request_json(1, observed=observed(901)), timestamp=900), timeline(), Policy())
-    assert found.record.timestamp == 900
+    request = resolve(record(request_json(1, observed=observed(901)), timestamp=900), timeline(), Policy())
+    assert request.record.timestamp == 900
 
 
 def test_a_request_observed_more_than_a_week_ago_is_a_dead_letter():
     week = 7 * 24 * 3600 * 1000
     just = request_json(1, observed=observed(1))
     assert isinstance(resolve(record(just, timestamp=week + 1), timeline(), Policy()), ResolvedRequest)
-    found = resolve(record(just, timestamp=week + 2), timeline(), Policy())
-    assert found.error == "observed.at: more than seven days before the record (value: 1)"
+    dead = resolve(record(just, timestamp=week + 2), timeline(), Policy())
+    assert dead.error == "observed.at: more than seven days before the record (value: 1)"
 
 
 def test_users_with_their_own_topics_may_not_write_observed_requests():
-    found = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(user_topic_prefix="requests"))
-    assert found.error == "observed: not allowed where users have topics of their own (topics.identity=topic)"
+    dead = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(user_topic_prefix="requests"))
+    assert dead.error == "observed: not allowed where users have topics of their own (topics.identity=topic)"
 
 
 def test_an_observed_mutation_is_not_carried_out_again():
-    found = resolve(record(request_json(1, observed=observed(1), apply=True)), timeline(), Policy())
-    _, (decision,) = decide(None, [found], TokenBucket(Window()))
+    request = resolve(record(request_json(1, observed=observed(1), apply=True)), timeline(), Policy())
+    _, (decision,) = decide(None, [request], TokenBucket(Window()))
     assert not decision.apply
     assert decision.shadow is None  # without a quota nothing would have been rejected
 
@@ -164,12 +168,12 @@ def test_observed_fields_are_validated(fields, error):
 def test_each_malformed_record_has_one_answer_which_fits_its_topic_and_can_be_read():
     quotas, bucket = timeline((QuotaEntity("alice"), 5.0, 1)), TokenBucket(Window())
     for value in all_malformed():
-        found = resolve(Record(Source("t", 0, 7), 99, value, b"key"), quotas, Policy())
-        if isinstance(found, DeadLetter):
-            assert found.original_value == value
-            assert read_dead_letter(codec.encode(found)) == found
+        answer = resolve(Record(Source("t", 0, 7), 99, value, b"key"), quotas, Policy())
+        if isinstance(answer, DeadLetter):
+            assert answer.original_value == value
+            assert read_dead_letter(codec.encode(answer)) == answer
         else:
-            _, (decision,) = decide(None, [found], bucket)
+            _, (decision,) = decide(None, [answer], bucket)
             assert read_decision(codec.encode(decision)) == decision
-            found = decision
-        assert len(codec.encode(found)) <= GROWTH * len(value) + ENVELOPE
+            answer = decision
+        assert len(codec.encode(answer)) <= GROWTH * len(value) + ENVELOPE

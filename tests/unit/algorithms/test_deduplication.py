@@ -22,7 +22,7 @@ def decide_all(*requests, bucket=None, repeats=MINUTE):
 
 
 def tokens(decisions):
-    return [(each.outcome, each.tokens_before, each.tokens) for each in decisions]
+    return [(decision.outcome, decision.tokens_before, decision.tokens) for decision in decisions]
 
 
 def test_a_repeat_is_charged_once_and_says_so():
@@ -35,7 +35,7 @@ def test_a_repeat_is_charged_once_and_says_so():
         (Outcome.ADMITTED, 205, 205),
         (Outcome.ADMITTED, 205, -95),
     ]
-    assert [each.repeats for each in decisions] == [None, Repeat("mutation-requests-0-7", 1), None]
+    assert [decision.repeats for decision in decisions] == [None, Repeat("mutation-requests-0-7", 1), None]
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_a_request_is_forgotten_a_window_after_it_was_seen_last():
     """Retries of a minute apart, however long they go on, are charged once: 400 of 500, and the bucket fills up."""
     times = [0, 60_000, 120_000, 180_001, 180_001]
     _, decisions = decide_all(*[resolved(400, at=at, offset=at) for at in times])
-    assert [each.repeats is not None for each in decisions] == [False, True, True, False, True]
-    assert [each.tokens for each in decisions] == [100, 400, 500, 100, 100]
+    assert [decision.repeats is not None for decision in decisions] == [False, True, True, False, True]
+    assert [decision.tokens for decision in decisions] == [100, 400, 500, 100, 100]
 
 
 def test_a_late_repeat_does_not_shorten_the_window():
     times = [40_000, 0, 100_000]
     _, decisions = decide_all(*[resolved(400, at=at, offset=offset) for offset, at in enumerate(times)])
-    assert [each.repeats is not None for each in decisions] == [False, True, True]
+    assert [decision.repeats is not None for decision in decisions] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_late_repeat_does_not_shorten_the_window():
 )
 def test_a_repeat_is_recognized_by_its_bucket_alone(requests, steps):
     _, decisions = decide_all(*requests)
-    assert [(each.tokens, each.repeats is not None) for each in decisions] == steps
-    assert {each.outcome for each in decisions} == {Outcome.ADMITTED}
+    assert [(decision.tokens, decision.repeats is not None) for decision in decisions] == steps
+    assert {decision.outcome for decision in decisions} == {Outcome.ADMITTED}
 
 
 def test_a_rejected_request_cost_nothing_and_is_decided_again():
@@ -98,12 +98,12 @@ def test_a_rejected_request_cost_nothing_and_is_decided_again():
         *[resolved(*three, at=at, offset=at) for at in (0, 10_000, 20_000, 20_000)]
     )
     assert (first.outcome, first.tokens, first.throttle_time_ms) == (Outcome.PARTIAL, -100, 20_000)
-    assert [each.error_code for each in soon.topics] == [0, 0, 89]
+    assert [topic.error_code for topic in soon.topics] == [0, 0, 89]
     assert (soon.tokens, soon.throttle_time_ms, soon.retry_at) == (-50, 10_000, 20_000)
     assert (waited.outcome, waited.tokens_before, waited.tokens) == (Outcome.ADMITTED, 0, -50)
     assert (last.outcome, last.tokens_before, last.tokens) == (Outcome.ADMITTED, -50, -50)
-    assert [each.repeats and each.repeats.topics for each in (first, soon, waited, last)] == [None, 2, 2, 3]
-    assert {each.repeats.decision_id for each in (soon, waited, last)} == {"mutation-requests-0-0"}
+    assert [decision.repeats and decision.repeats.topics for decision in (first, soon, waited, last)] == [None, 2, 2, 3]
+    assert {decision.repeats.decision_id for decision in (soon, waited, last)} == {"mutation-requests-0-0"}
     assert bucket.updated_at == 20_000
 
 
@@ -120,7 +120,7 @@ def test_the_oldest_requests_are_forgotten_beyond_the_maximum():
     two = Deduplication(60_000, max_requests=2)
     requests = [resolved(1, request_id=name) for name in ("a", "b", "c", "a", "c")]
     bucket, decisions = decide_all(*requests, repeats=two)
-    assert [each.repeats is not None for each in decisions] == [False, False, False, False, True]
+    assert [decision.repeats is not None for decision in decisions] == [False, False, False, False, True]
     assert len(bucket.admitted_requests) == 2
 
 
@@ -160,7 +160,7 @@ def test_a_digest_is_found_where_it_begins_and_nowhere_else(steps):
         remembered.put(digest, request, Deduplication(60_000, 3), is_new=digest not in expected)
         expected.pop(digest, None)
         expected = dict([*expected.items(), (digest, request)][-3:])
-        assert {each: remembered.find(each) for each in digests} == {each: expected.get(each) for each in digests}
+        assert {key: remembered.find(key) for key in digests} == {key: expected.get(key) for key in digests}
         assert len(remembered) == len(expected)
 
 

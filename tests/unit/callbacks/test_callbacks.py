@@ -47,7 +47,7 @@ def fresh():
 
 
 def quotas_of(name, *changes, more=(), configs=()):
-    quotas = CallbackTimeline(Callbacks(f"{HERE}.{name}", tuple(configs), frozenset(f"{HERE}.{each}" for each in more)))
+    quotas = CallbackTimeline(Callbacks(f"{HERE}.{name}", tuple(configs), frozenset(f"{HERE}.{cls}" for cls in more)))
     for change in changes:
         quotas.add(change)
     return quotas
@@ -247,16 +247,16 @@ def test_a_scheduled_callback_is_cancelled():
 
 def test_a_callback_has_its_own_tags_and_options():
     """The limit is half of a quota with its options; the bucket has the tags in the order of their names."""
-    found = quotas_of("HasAQuota").resolve("alice", "app", 0)
-    assert found.limit.quota == Quota(2.0, 20.0, 1000, shadow=True)
-    assert found.tags == Tags("", "", (("area", "a"), ("zone", "z")))
-    assert json.loads(found.tags.key) == ["", "", [["area", "a"], ["zone", "z"]]]
-    assert (found.shadow, found.entity) == (True, None)
+    resolution = quotas_of("HasAQuota").resolve("alice", "app", 0)
+    assert resolution.limit.quota == Quota(2.0, 20.0, 1000, shadow=True)
+    assert resolution.tags == Tags("", "", (("area", "a"), ("zone", "z")))
+    assert json.loads(resolution.tags.key) == ["", "", [["area", "a"], ["zone", "z"]]]
+    assert (resolution.shadow, resolution.entity) == (True, None)
 
 
 def test_an_entity_too_large_for_the_decision_is_omitted():
-    found = quotas_of("OfSomeoneElse").resolve("alice", "app", 0)
-    assert (found.limit.quota.rate, found.entity) == (4.0, None)
+    resolution = quotas_of("OfSomeoneElse").resolve("alice", "app", 0)
+    assert (resolution.limit.quota.rate, resolution.entity) == (4.0, None)
 
 
 def test_a_bucket_is_reset_by_any_of_its_tags():
@@ -277,9 +277,9 @@ def test_a_bucket_is_reset_by_any_of_its_tags():
 def test_values_that_it_may_return(tags, limit, expected):
     """Neither a callback without tags nor one without a limit gives a quota."""
     Answering.tags, Answering.limit = tags, limit
-    found = quotas_of("Answering").resolve("alice", "app", 0)
-    assert ((found.tags, found.limit.quota.rate) if found.limit else None) == expected
-    assert found.limit or found._replace(callback=None) == UNLIMITED
+    resolution = quotas_of("Answering").resolve("alice", "app", 0)
+    assert ((resolution.tags, resolution.limit.quota.rate) if resolution.limit else None) == expected
+    assert resolution.limit or resolution._replace(callback=None) == UNLIMITED
 
 
 @pytest.mark.parametrize(
@@ -471,8 +471,8 @@ def shipped_quotas(name, configs, *changes):
 
 
 def quota_of(quotas, user, client_id, at=0):
-    found = quotas.resolve(user, client_id, at)
-    return found.tags, found.limit and found.limit.quota
+    resolution = quotas.resolve(user, client_id, at)
+    return resolution.tags, resolution.limit and resolution.limit.quota
 
 
 def test_members_of_a_group_share_one_bucket():

@@ -66,13 +66,13 @@ def _rendered(values, files, chart):
 
 def of_kind(objects, kind):
     """Return the objects of a kind by the rest of their names, which begin with the name of the release."""
-    return {each["metadata"]["name"].removeprefix("mutation-quota"): each for each in objects if each["kind"] == kind}
+    return {item["metadata"]["name"].removeprefix("mutation-quota"): item for item in objects if item["kind"] == kind}
 
 
 def deployments(objects):
     """Return the Deployments by the names of their services; of the observers of several logs, the last one."""
     names = {name: "observe" if name.startswith("-observe-") else name[1:] for name in of_kind(objects, "Deployment")}
-    return {names[name]: each for name, each in of_kind(objects, "Deployment").items()}
+    return {names[name]: item for name, item in of_kind(objects, "Deployment").items()}
 
 
 def pod(objects, name):
@@ -81,13 +81,15 @@ def pod(objects, name):
 
 
 def container(objects, name):
-    (found,) = pod(objects, name)["containers"]
-    return found
+    (spec,) = pod(objects, name)["containers"]
+    return spec
 
 
 def secrets_of(objects, name):
     """Return the names of the secrets that the pods of a service mount, by volume."""
-    return {each["name"]: each["secret"]["secretName"] for each in pod(objects, name)["volumes"] if "secret" in each}
+    return {
+        volume["name"]: volume["secret"]["secretName"] for volume in pod(objects, name)["volumes"] if "secret" in volume
+    }
 
 
 def image_environment():
@@ -98,20 +100,20 @@ def image_environment():
 
 def read_settings(objects, name, folder):
     """Return what a service reads of its ConfigMap and environment, with its secrets mounted in a folder."""
-    mounts = {each["name"]: each["mountPath"] for each in container(objects, name)["volumeMounts"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container(objects, name)["volumeMounts"]}
     for volume in pod(objects, name)["volumes"]:
         if "secret" in volume:
             mounted = folder / mounts[volume["name"]].removeprefix("/run/secrets/")
             mounted.mkdir(exist_ok=True)
             for key, content in _SECRETS[volume["name"]].items():
                 (mounted / key).write_text(content)
-    (volume,) = [each for each in pod(objects, name)["volumes"] if each["name"] == "settings"]
+    (volume,) = [volume for volume in pod(objects, name)["volumes"] if volume["name"] == "settings"]
     (data,) = [
-        each["data"]
-        for each in objects
-        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == volume["configMap"]["name"]
+        item["data"]
+        for item in objects
+        if item["kind"] == "ConfigMap" and item["metadata"]["name"] == volume["configMap"]["name"]
     ]
     file = folder / "mutation-quota.toml"
     file.write_text(data["mutation-quota.toml"].replace("/run/secrets", str(folder)))
-    given = {each["name"]: each["value"] for each in container(objects, name).get("env", [])}
+    given = {variable["name"]: variable["value"] for variable in container(objects, name).get("env", [])}
     return load_settings(file=file, environment=image_environment() | given)

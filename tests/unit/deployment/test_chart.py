@@ -62,9 +62,9 @@ def test_the_linter_reports_nothing():
 @pytest.mark.parametrize("profile", PROFILES)
 def test_kubernetes_defines_every_field(profile, version):
     """Kubernetes' own schemas reject unknown fields."""
-    for each in rendered(*PROFILES[profile]):
-        if each["kind"] not in OF_THE_OPERATOR:
-            kubernetes_validate.validate(each, version, strict=True)
+    for item in rendered(*PROFILES[profile]):
+        if item["kind"] not in OF_THE_OPERATOR:
+            kubernetes_validate.validate(item, version, strict=True)
 
 
 def test_a_service_runs_only_if_it_is_enabled(everything):
@@ -74,7 +74,7 @@ def test_a_service_runs_only_if_it_is_enabled(everything):
 
 
 def test_names_are_unique_and_begin_with_the_name_of_the_release(everything):
-    names = [(each["kind"], each["metadata"]["name"]) for each in everything]
+    names = [(item["kind"], item["metadata"]["name"]) for item in everything]
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"mutation-quota(-[a-z0-9-]+)?", name) for _, name in names)
 
@@ -83,16 +83,16 @@ def test_names_are_unique_and_begin_with_the_name_of_the_release(everything):
 def test_every_selector_finds_the_pods_that_it_is_for(profile):
     objects = rendered(*PROFILES[profile])
     pods = {
-        name: each["spec"]["template"]["metadata"]["labels"] for name, each in of_kind(objects, "Deployment").items()
+        name: item["spec"]["template"]["metadata"]["labels"] for name, item in of_kind(objects, "Deployment").items()
     }
-    for each in objects:
-        spec = each.get("spec", {})
+    for item in objects:
+        spec = item.get("spec", {})
         selector = spec.get("podSelector", spec.get("selector", {}))
         labels = selector.get("matchLabels", selector)
-        name = each["metadata"]["name"].removeprefix("mutation-quota")
-        if labels and each["kind"] not in OF_THE_OPERATOR:
-            found = {pod for pod, own in pods.items() if labels.items() <= own.items()}
-            assert found == ({name} if name in pods else set(pods)), each["kind"]
+        name = item["metadata"]["name"].removeprefix("mutation-quota")
+        if labels and item["kind"] not in OF_THE_OPERATOR:
+            selected = {pod for pod, own in pods.items() if labels.items() <= own.items()}
+            assert selected == ({name} if name in pods else set(pods)), item["kind"]
 
 
 @pytest.mark.parametrize("name", PROBED)
@@ -115,7 +115,9 @@ def test_a_service_runs_unprivileged_and_writes_only_to_its_volumes(name, everyt
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-    writable = {each["mountPath"] for each in container(everything, name)["volumeMounts"] if not each.get("readOnly")}
+    writable = {
+        mount["mountPath"] for mount in container(everything, name)["volumeMounts"] if not mount.get("readOnly")
+    }
     assert writable == ({"/tmp", "/data"} if name in {"enforce", "audit"} else {"/tmp"})  # noqa: S108
     assert {"requests", "limits"} == container(everything, name)["resources"].keys()
 
@@ -125,12 +127,12 @@ def test_a_service_gets_its_own_secret_as_a_file_and_no_secret_in_its_environmen
     secrets = secrets_of(everything, name)
     assert secrets.pop("kafka") == f"mutation-quota-{name}"
     assert secrets.pop("brokers-ca") == "mutation-quota-brokers-ca"
-    assert all(each.startswith(f"mutation-quota-{name}-") for each in secrets.values())
-    found = settings(everything, name).kafka
-    assert found.sasl_username == name
+    assert all(secret.startswith(f"mutation-quota-{name}-") for secret in secrets.values())
+    kafka = settings(everything, name).kafka
+    assert kafka.sasl_username == name
     assert f"--allow-principal User:{name} " in SECURITY  # the page has its ACLs
-    assert found.security.sasl_password == "secret"  # noqa: S105 of the test's file
-    environment = [each["name"] for each in container(everything, name).get("env", [])]
+    assert kafka.security.sasl_password == "secret"  # noqa: S105 of the test's file
+    environment = [variable["name"] for variable in container(everything, name).get("env", [])]
     assert environment == (["MUTATION_QUOTA__OBSERVE__GROUP"] if name == "observe" else [])
     assert "envFrom" not in container(everything, name)
     assert of_kind(everything, "Secret") == {}
@@ -138,23 +140,23 @@ def test_a_service_gets_its_own_secret_as_a_file_and_no_secret_in_its_environmen
 
 @pytest.mark.parametrize("name", PROBED)
 def test_a_service_is_probed_where_it_answers(name, everything, settings):
-    found = settings(everything, name)
-    (port,) = [each["containerPort"] for each in container(everything, name)["ports"] if each["name"] == "http"]
-    assert port == (found.dashboard.port if name == "dashboard" else found.metrics.port)
+    loaded = settings(everything, name)
+    (port,) = [port["containerPort"] for port in container(everything, name)["ports"] if port["name"] == "http"]
+    assert port == (loaded.dashboard.port if name == "dashboard" else loaded.metrics.port)
     kinds = ("startupProbe", "livenessProbe", "readinessProbe")
     assert {kind: container(everything, name)[kind]["httpGet"] for kind in kinds} == {
         "startupProbe": {"path": "/healthz", "port": "http"},
         "livenessProbe": {"path": "/healthz", "port": "http"},
         "readinessProbe": {"path": "/readyz", "port": "http"},
     }
-    assert found.metrics.address == "0.0.0.0"  # noqa: S104 every client that reaches the pod
+    assert loaded.metrics.address == "0.0.0.0"  # noqa: S104 every client that reaches the pod
 
 
 @pytest.mark.parametrize("name", PROBED)
 def test_the_program_reads_the_mounted_settings(name, everything, settings):
-    found = settings(everything, name)
-    assert found.kafka.bootstrap_servers == "kafka:9093"
-    assert (found.topics.create, found.logging.format) == (False, "json")
+    loaded = settings(everything, name)
+    assert loaded.kafka.bootstrap_servers == "kafka:9093"
+    assert (loaded.topics.create, loaded.logging.format) == (False, "json")
     words = COMMANDS.get(name, [name])
     assert container(everything, name)["args"][: len(words)] == words
     (file,) = of_kind(everything, "ConfigMap")[f"-{name}"]["data"]
@@ -179,15 +181,15 @@ def test_values_of_all_types_are_what_the_programs_read(settings):
         "spark": {"conf": {"spark.ui.enabled": "true"}},
     }
     objects = rendered({"settings": given})
-    found = settings(objects, "enforce")
-    assert found.kafka.timeout_seconds == 2.5
-    assert found.kafka.java["client.rack"].get_secret_value() == 'zone "a"\\b'
-    assert found.topics.retired_users == ["bob", "Zoë <x>"]
-    assert found.spark.conf == {"spark.ui.enabled": "true"}
+    loaded = settings(objects, "enforce")
+    assert loaded.kafka.timeout_seconds == 2.5
+    assert loaded.kafka.java["client.rack"].get_secret_value() == 'zone "a"\\b'
+    assert loaded.topics.retired_users == ["bob", "Zoë <x>"]
+    assert loaded.spark.conf == {"spark.ui.enabled": "true"}
     assert "window_num" not in of_kind(objects, "ConfigMap")["-enforce"]["data"]["mutation-quota.toml"]
     given["gateway"]["listeners"] = ["19092=kafka:9093"]
-    found = settings(rendered({"settings": given, "gateway": {"enabled": True}}), "gateway").gateway
-    assert (found.max_request_bytes, found.permissive) == (104_857_600, False)
+    loaded = settings(rendered({"settings": given, "gateway": {"enabled": True}}), "gateway").gateway
+    assert (loaded.max_request_bytes, loaded.permissive) == (104_857_600, False)
 
 
 def test_a_cluster_without_security_needs_no_secret(settings):
@@ -195,7 +197,7 @@ def test_a_cluster_without_security_needs_no_secret(settings):
     kafka = {"bootstrap_servers": "kafka:9092", "security_protocol": "PLAINTEXT", "sasl_mechanism": None}
     values = {"settings": {"kafka": kafka}, "brokersCA": {"secret": ""}, "enforce": nothing, "audit": nothing}
     objects = rendered(values)
-    assert not any("secret" in each for each in pod(objects, "enforce")["volumes"])
+    assert not any("secret" in volume for volume in pod(objects, "enforce")["volumes"])
     assert settings(objects, "enforce").kafka.security_protocol == "PLAINTEXT"
 
 
@@ -206,13 +208,13 @@ def test_a_service_with_one_instance_is_stopped_before_the_next_one_starts(name,
 
 
 def test_each_broker_has_a_port_of_the_gateways_service_for_its_listener(everything, settings):
-    named = {each["name"]: each["containerPort"] for each in container(everything, "gateway")["ports"]}
+    named = {port["name"]: port["containerPort"] for port in container(everything, "gateway")["ports"]}
     ports = of_kind(everything, "Service")["-gateway"]["spec"]["ports"]
-    found = settings(everything, "gateway").gateway
-    assert [port for port, _ in found.ports] == [19092, 19093, 19095]
-    assert {each["port"]: named[each["targetPort"]] for each in ports} == {port: port for port, _ in found.ports}
-    assert found.address == "0.0.0.0"  # noqa: S104 every client that reaches the pod
-    assert found.advertised_host == "mutation-quota-gateway.kafka.svc"
+    gateway = settings(everything, "gateway").gateway
+    assert [port for port, _ in gateway.ports] == [19092, 19093, 19095]
+    assert {port["port"]: named[port["targetPort"]] for port in ports} == {port: port for port, _ in gateway.ports}
+    assert gateway.address == "0.0.0.0"  # noqa: S104 every client that reaches the pod
+    assert gateway.advertised_host == "mutation-quota-gateway.kafka.svc"
 
 
 def test_one_gateway_at_a_time_may_be_evicted(everything):
@@ -249,21 +251,21 @@ def test_the_applier_is_not_killed_while_a_mutation_is_pending(everything, setti
 
 
 def test_each_log_has_an_observer_of_its_own(everything):
-    found = {name: each for name, each in of_kind(everything, "Deployment").items() if "observe" in name}
-    assert found.keys() == {"-observe-broker-0", "-observe-broker-1"}
-    groups = [each["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] for each in found.values()]
+    observers = {name: item for name, item in of_kind(everything, "Deployment").items() if "observe" in name}
+    assert observers.keys() == {"-observe-broker-0", "-observe-broker-1"}
+    groups = [item["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] for item in observers.values()]
     assert groups == ["observe-broker-0", "observe-broker-1"]
-    (logs,) = [each for each in container(everything, "observe")["volumeMounts"] if each["name"] == "logs"]
+    (logs,) = [mount for mount in container(everything, "observe")["volumeMounts"] if mount["name"] == "logs"]
     assert logs == {"name": "logs", "mountPath": "/var/log/kafka", "readOnly": True}
     assert container(everything, "observe")["args"][2] == "/var/log/kafka/kafka-request.log"
 
 
 def ports_of(rule):
-    return [each["port"] for each in rule["ports"]]
+    return [port["port"] for port in rule["ports"]]
 
 
 def test_a_pod_is_reached_only_at_its_ports_and_reaches_only_kafka_and_dns(everything):
-    policies = {name: each["spec"] for name, each in of_kind(everything, "NetworkPolicy").items()}
+    policies = {name: policy["spec"] for name, policy in of_kind(everything, "NetworkPolicy").items()}
     assert policies.keys() == {"", "-gateway", "-dashboard"}
     (prometheus,) = policies[""]["ingress"]
     assert ports_of(prometheus) == [9404]
@@ -271,7 +273,7 @@ def test_a_pod_is_reached_only_at_its_ports_and_reaches_only_kafka_and_dns(every
     assert ports_of(egress) == [53, 53, 9092, 9093]  # of the gateway's brokers, and of kafka.bootstrap_servers
     for name in ("gateway", "dashboard"):
         (rule,) = policies[f"-{name}"]["ingress"]
-        opened = {each["containerPort"] for each in container(everything, name)["ports"]}
+        opened = {port["containerPort"] for port in container(everything, name)["ports"]}
         assert ports_of(rule) == sorted(opened - ({9404} if name == "gateway" else set()))
     assert policies["-gateway"]["ingress"][0]["from"] == []  # everyone
     target = {"settings": {"kafka": {"target_servers": "other-1:9192, other-2:9192"}}}
@@ -298,11 +300,11 @@ def test_strimzis_secrets_are_those_of_the_cluster_and_of_its_users(settings):
     objects = rendered(*PROFILES["strimzi"])
     for name in PROBED:
         secrets = secrets_of(objects, name)
-        found = settings(objects, name)
-        assert found.kafka.sasl_username == secrets["kafka"] == f"mutation-quota-{name}"
+        loaded = settings(objects, name)
+        assert loaded.kafka.sasl_username == secrets["kafka"] == f"mutation-quota-{name}"
         assert secrets["brokers-ca"] == "my-cluster-cluster-ca-cert"
-        assert found.kafka.bootstrap_servers == "my-cluster-kafka-bootstrap:9093"
-        assert found.kafka.sasl_mechanism == "SCRAM-SHA-512"
+        assert loaded.kafka.bootstrap_servers == "my-cluster-kafka-bootstrap:9093"
+        assert loaded.kafka.sasl_mechanism == "SCRAM-SHA-512"
     assert settings(objects, "gateway").gateway.ports[0] == (
         19092,
         ("my-cluster-broker-0.my-cluster-kafka-brokers.kafka.svc", 9093),
@@ -314,7 +316,7 @@ def test_a_root_in_s3_needs_no_volume_but_credentials_and_a_port(settings):
     assert of_kind(objects, "PersistentVolumeClaim") == {}
     for name in PROBED:
         jobs = name in {"enforce", "audit"}
-        assert not any(each["name"] == "data" for each in pod(objects, name)["volumes"])
+        assert not any(volume["name"] == "data" for volume in pod(objects, name)["volumes"])
         reference = [{"secretRef": {"name": "mutation-quota-s3"}}]
         assert container(objects, name).get("envFrom", []) == (reference if jobs else [])
         if jobs:
@@ -332,7 +334,7 @@ def test_a_volume_outlives_the_release_and_may_be_an_existing_one(everything):
     existing = rendered(given)
     assert of_kind(existing, "PersistentVolumeClaim") == {}
     for objects, name in ((everything, "mutation-quota"), (existing, "mine")):
-        (data,) = [each for each in pod(objects, "enforce")["volumes"] if each["name"] == "data"]
+        (data,) = [volume for volume in pod(objects, "enforce")["volumes"] if volume["name"] == "data"]
         assert data["persistentVolumeClaim"]["claimName"] == name
     accounts = of_kind(existing, "ServiceAccount")
     assert accounts["-audit"]["metadata"]["annotations"] == role
@@ -341,15 +343,15 @@ def test_a_volume_outlives_the_release_and_may_be_an_existing_one(everything):
 
 def test_clients_with_certificates_are_presented_to_the_brokers(settings):
     objects = rendered(*PROFILES["client-certificates"])
-    found = settings(objects, "gateway")
-    assert found.gateway.ssl_client_auth == "required"
-    assert found.gateway.ssl_ca_location.endswith("/clients-ca/ca.crt")
-    assert found.gateway.ssl_issuer_key_location.endswith("/issuer/tls.key")
-    assert found.target.security_protocol == "SSL"
+    loaded = settings(objects, "gateway")
+    assert loaded.gateway.ssl_client_auth == "required"
+    assert loaded.gateway.ssl_ca_location.endswith("/clients-ca/ca.crt")
+    assert loaded.gateway.ssl_issuer_key_location.endswith("/issuer/tls.key")
+    assert loaded.target.security_protocol == "SSL"
     secrets = secrets_of(objects, "gateway")
     assert (secrets["issuer"], secrets["clients-ca"]) == ("mutation-quota-gateway-ca", "kafka-clients-ca")
     for name in {*PROBED} - {"gateway"}:
-        assert "issuer" not in {each["name"] for each in pod(objects, name)["volumes"]}
+        assert "issuer" not in {volume["name"] for volume in pod(objects, name)["volumes"]}
     assert ports_of(of_kind(objects, "NetworkPolicy")[""]["spec"]["egress"][0])[2:] == [9093, 9094]
 
 
@@ -388,7 +390,7 @@ def test_what_is_not_of_a_pod_restarts_none(everything):
 def merged(values, changed):
     if not isinstance(changed, dict):
         return changed
-    return values | {key: merged(values.get(key, {}), each) for key, each in changed.items()}
+    return values | {key: merged(values.get(key, {}), value) for key, value in changed.items()}
 
 
 def test_a_pod_may_have_values_of_its_own_in_place_of_those_of_all():
@@ -402,8 +404,8 @@ def test_a_pod_may_have_values_of_its_own_in_place_of_those_of_all():
     assert pod(objects, "audit")["priorityClassName"] == "high"
     labels = deployments(objects)["audit"]["spec"]["template"]["metadata"]["labels"]
     assert labels["team"] == "kafka"
-    for each in objects:
-        kubernetes_validate.validate(each, NEWEST, strict=True)
+    for item in objects:
+        kubernetes_validate.validate(item, NEWEST, strict=True)
 
 
 def test_the_schema_refuses_wrong_types_unknown_keys_and_secrets():

@@ -17,7 +17,7 @@ from tests.unit.deployment.chart import COMMANDS, PROBED, image_environment
 FOLDER = CHECKOUT / "conf/containers"
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())
 SCHEMA = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
-OWN = tuple(name for name, each in COMPOSE["services"].items() if each["image"].startswith("mutation-quota:"))
+OWN = tuple(name for name, service in COMPOSE["services"].items() if service["image"].startswith("mutation-quota:"))
 
 
 @pytest.fixture
@@ -47,18 +47,18 @@ def test_every_service_is_included_except_the_one_that_needs_the_brokers_files()
 
 @pytest.mark.parametrize("name", sorted(COMPOSE["services"]))
 def test_a_port_is_published_to_this_machine_alone(name):
-    assert all(each.startswith("127.0.0.1:") for each in COMPOSE["services"][name].get("ports", []))
+    assert all(port.startswith("127.0.0.1:") for port in COMPOSE["services"][name].get("ports", []))
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_the_programs_take_their_settings(name, settings):
-    service, found = COMPOSE["services"][name], settings(name)
+    service, loaded = COMPOSE["services"][name], settings(name)
     words = COMMANDS.get(name, [name])
     assert service["command"][: len(words)] == words
-    assert found.kafka.bootstrap_servers == "broker:9092"
-    assert found.storage.root == "/data"
-    assert (found.metrics.port, found.logging.format) == (9404, "json")
-    port = found.dashboard.port if name == "dashboard" else found.metrics.port
+    assert loaded.kafka.bootstrap_servers == "broker:9092"
+    assert loaded.storage.root == "/data"
+    assert (loaded.metrics.port, loaded.logging.format) == (9404, "json")
+    port = loaded.dashboard.port if name == "dashboard" else loaded.metrics.port
     assert f"http://127.0.0.1:{port}/healthz" in service["healthcheck"]["test"][-1]
 
 

@@ -23,13 +23,13 @@ def exec_start():
     return unit["Service"]["ExecStart"]
 
 
-@pytest.mark.parametrize("name", [each for each in PROBED if each not in COMMANDS])
+@pytest.mark.parametrize("name", [service for service in PROBED if service not in COMMANDS])
 def test_each_job_has_its_own_unit(name):
     program, *words = exec_start().replace("%i", name).split()
     assert program == "/opt/kafka-mutation-quota/.venv/bin/mutation-quota"
     command = get_command(app).commands[words[0]]
     assert (words[0], words[1:]) == (name, ["--settings", f"/etc/mutation-quota/{name}.toml"])
-    assert "--settings" in {option for each in command.params for option in each.opts}
+    assert "--settings" in {option for param in command.params for option in param.opts}
 
 
 def test_systemd_finds_nothing_wrong(tmp_path):

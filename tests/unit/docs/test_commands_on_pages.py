@@ -67,28 +67,30 @@ def problem(words):
         elif hasattr(command, "commands"):
             if not re.fullmatch(r"[a-z][a-z-]*(\|[a-z|-]+)?", word):
                 return None  # COMMAND, or a sentence
-            for each in word.split("|"):
-                if each not in command.commands:
-                    return f"{path} has no command {each}".strip()
+            for subcommand in word.split("|"):
+                if subcommand not in command.commands:
+                    return f"{path} has no command {subcommand}".strip()
             command = command.commands[word.split("|")[0]]
             path = f"{path} {word}".strip()
     return None
 
 
 def options_of(command):
-    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}
+    return {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
 
 
 def takes_value(command, name):
     return any(
-        name in each.opts and not each.is_flag for each in (*command.params, *ROOT.params) if hasattr(each, "is_flag")
+        name in param.opts and not param.is_flag
+        for param in (*command.params, *ROOT.params)
+        if hasattr(param, "is_flag")
     )
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: page.name)
 def test_commands_and_options_on_pages_exist(page):
-    found = {" ".join(words): problem(words) for words in calls(page.read_text())}
-    assert {call: wrong for call, wrong in found.items() if wrong} == {}
+    problems = {" ".join(words): problem(words) for words in calls(page.read_text())}
+    assert {call: wrong for call, wrong in problems.items() if wrong} == {}
 
 
 @pytest.mark.parametrize(

@@ -18,5 +18,5 @@ def test_links_have_existing_targets(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_link_whose_text_is_a_path_has_that_target(page):
     links = re.findall(r"\[`((?:conf|docs|jobs|quota|schemas|tests)/[^`]*)`\]\((?!https?://)([^)#]+)", page.read_text())
-    found = {path: (page.parent / target).resolve().relative_to(CHECKOUT) for path, target in links}
-    assert {path: str(file) for path, file in found.items() if str(file) not in {path, f"{path}/README.md"}} == {}
+    files = {path: (page.parent / target).resolve().relative_to(CHECKOUT) for path, target in links}
+    assert {path: str(file) for path, file in files.items() if str(file) not in {path, f"{path}/README.md"}} == {}

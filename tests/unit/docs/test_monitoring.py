@@ -8,12 +8,12 @@ from jobs.metrics.families import METRICS
 from tests.support.monitoring import DASHBOARD, PANELS, RULES, metrics_of
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
-LABELS |= {f"{each.name}_bucket": {*each.labels, "le"} for each in METRICS if each.kind == "histogram"}
+LABELS |= {f"{metric.name}_bucket": {*metric.labels, "le"} for metric in METRICS if metric.kind == "histogram"}
 OF_PROMETHEUS = {"job", "instance"}
 
 QUERIES = [
     *(target["expr"] for panel in PANELS for target in panel["targets"]),
-    *(each["expr"] for each in DASHBOARD["annotations"]["list"]),
+    *(annotation["expr"] for annotation in DASHBOARD["annotations"]["list"]),
     *(rule["expr"] for rule in RULES),
 ]
 

@@ -72,7 +72,7 @@ def honest():
         decision(5, 6000, -5, -5, 0),
     ]
     dead, dead_row = letter(3, 1500)
-    decisions, rows = [list(each) for each in zip(*decided, strict=True)]
+    decisions, rows = [list(column) for column in zip(*decided, strict=True)]
     changes = ((0, 0, 5.0), (1, 4000, 10.0))
     return Evidence(
         records,
@@ -89,9 +89,9 @@ def honest():
 
 def test_a_correct_run_passes():
     """There are one copy, one dead letter, two rejected topics, and no errors."""
-    found = verdict.verdict_on(honest())
-    assert (found.wrong, found.requests, found.decisions, found.dead_letters) == ({}, 6, 5, 1)
-    assert (found.copies, found.rejected, found.quota_changes) == (1, 2, 2)
+    outcome = verdict.verdict_on(honest())
+    assert (outcome.wrong, outcome.requests, outcome.decisions, outcome.dead_letters) == ({}, 6, 5, 1)
+    assert (outcome.copies, outcome.rejected, outcome.quota_changes) == (1, 2, 2)
 
 
 def changed(stored, **fields):
@@ -120,9 +120,9 @@ def also(name, item):
 def refilled(honest):
     """Return the evidence of a restart that forgot the bucket before the third request, as in both runs."""
     wrong, row = decision(2, 1000, 55, 44, 0, 0)
-    rows = [row if each["decision_id"] == row["decision_id"] else each for each in honest.decision_rows]
+    rows = [row if stored["decision_id"] == row["decision_id"] else stored for stored in honest.decision_rows]
     decisions, others = [
-        [wrong if each.offset == 2 else each for each in answers]
+        [wrong if answer.offset == 2 else answer for answer in answers]
         for answers in (honest.decisions, honest.undisturbed_decisions)
     ]
     return replace(honest, decisions=decisions, undisturbed_decisions=others, decision_rows=rows)
@@ -147,7 +147,7 @@ MUTANTS = {
         {verdict.UNASKED, verdict.UNLIKE_UNDISTURBED, verdict.NOT_IN_DELTA, verdict.TOKENS_WRONG},
     ),
     "another one undisturbed": (
-        instead("undisturbed_decisions", 0, lambda each: changed(each, request_id="other")),
+        instead("undisturbed_decisions", 0, lambda row: changed(row, request_id="other")),
         {verdict.UNLIKE_UNDISTURBED},
     ),
     "one more undisturbed": (
@@ -188,11 +188,11 @@ def test_every_check_can_fail():
 
 
 def acknowledged(evidence):
-    return [(each.topic, *each.position, each.key, each.value) for each in evidence.requests + evidence.quotas]
+    return [(sent.topic, *sent.position, sent.key, sent.value) for sent in evidence.requests + evidence.quotas]
 
 
 def with_ids(evidence):
-    requests = [each if each.offset == 3 else changed(each, request_id=f"r{each.offset}") for each in evidence.requests]
+    requests = [sent if sent.offset == 3 else changed(sent, request_id=f"r{sent.offset}") for sent in evidence.requests]
     return replace(evidence, requests=requests)
 
 
@@ -215,8 +215,8 @@ LOST = {verdict.ACKNOWLEDGED_LOST: 1}
     ],
 )
 def test_an_acknowledged_record_missing_from_a_new_leader_is_lost(changed_to, wrong):
-    found = with_ids(honest())
-    assert verdict.verdict_on(found, changed_to(acknowledged(found))).wrong == wrong
+    evidence = with_ids(honest())
+    assert verdict.verdict_on(evidence, changed_to(acknowledged(evidence))).wrong == wrong
 
 
 def unplaced(record):
@@ -224,8 +224,8 @@ def unplaced(record):
 
 
 def test_a_request_duplicated_by_a_retry_is_reported():
-    found = with_ids(honest())
-    twice = replace(found, requests=[*found.requests[:-1], changed(found.requests[-1], request_id="r0")])
+    evidence = with_ids(honest())
+    twice = replace(evidence, requests=[*evidence.requests[:-1], changed(evidence.requests[-1], request_id="r0")])
     assert verdict.verdict_on(twice, acknowledged(twice)).wrong == {verdict.REQUESTED_TWICE: 1}
 
 

@@ -46,9 +46,9 @@ def test_a_difference_is_detected(number, change, why):
     """Each by its reason, with both values."""
     gateway = list(GATEWAY)
     gateway[number] = replace(gateway[number], **change)
-    found = mismatches(gateway)
-    assert found
-    assert why in found[0][1]
+    mismatched = mismatches(gateway)
+    assert mismatched
+    assert why in mismatched[0][1]
 
 
 def test_a_throttle_time_that_is_rounded_up_is_the_same():
@@ -64,8 +64,8 @@ def test_a_listed_difference_must_occur_as_listed():
     listed = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "ok", throttle=True)})
 
     assert mismatches(gateway, program=listed) == []
-    (found,) = mismatches(GATEWAY, program=listed)
-    assert found == ("second", "only the broker should report a throttle time")
+    (mismatch,) = mismatches(GATEWAY, program=listed)
+    assert mismatch == ("second", "only the broker should report a throttle time")
     elsewhere = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "90")})
-    (found,) = mismatches(gateway, program=elsewhere)
-    assert found == ("second", "the difference should be '89' and '90'")
+    (mismatch,) = mismatches(gateway, program=elsewhere)
+    assert mismatch == ("second", "the difference should be '89' and '90'")

@@ -10,8 +10,8 @@ from tests.support.factories import decided
 
 
 def topic(name, partitions, count=None):
-    found = decided(partitions).topics[0]
-    return msgspec.structs.replace(found, name=name, partitions=partitions, count=count)
+    decision = decided(partitions).topics[0]
+    return msgspec.structs.replace(decision, name=name, partitions=partitions, count=count)
 
 
 CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Operation.DELETE_TOPICS
@@ -43,7 +43,7 @@ def test_a_topic_that_was_not_admitted_is_detected(name, partitions, wrong):
 )
 def test_a_client_that_got_a_topic_undecided_is_detected(done, name, wrong):
     """a was created, and c and d deleted; but d is there."""
-    admitted = ADMITTED | {(DELETE, each): [(topic(each, 1), False)] for each in ("c", "d")}
+    admitted = ADMITTED | {(DELETE, deleted): [(topic(deleted, 1), False)] for deleted in ("c", "d")}
     tally = Tally(answers={(done, name): 0})
     report = Report([tally])
     check_answers(report, tally, admitted, {"a", "d"})
@@ -57,5 +57,5 @@ def test_a_client_that_got_a_topic_undecided_is_detected(done, name, wrong):
 def test_a_second_charge_is_detected(operation, free, wrong):
     """Creations are excepted: two of the same topic cannot be distinguished."""
     report = Report([Tally()])
-    check_charges(report, {(operation, "a"): [(topic("a", 2), each) for each in free]})
+    check_charges(report, {(operation, "a"): [(topic("a", 2), is_free) for is_free in free]})
     assert len(report.wrong) == wrong

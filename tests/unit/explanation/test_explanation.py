@@ -29,28 +29,28 @@ def differs(explanation):
 
 
 def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_topic():
-    found = explained(WORKED, 0)
-    assert (found.refill.origin, found.refill.tokens, found.refill.gains) == (Origin.NEVER_CHARGED, 500, [])
-    assert [each.tokens_before for each in found.charges] == [500, 420, 340, 260, 180, 100, 20]
-    assert found.charges[-1] == Charge("topic-6", 80, 20, -60, admitted=True, charged=True)
-    assert differs(found) == []
+    why = explained(WORKED, 0)
+    assert (why.refill.origin, why.refill.tokens, why.refill.gains) == (Origin.NEVER_CHARGED, 500, [])
+    assert [charge.tokens_before for charge in why.charges] == [500, 420, 340, 260, 180, 100, 20]
+    assert why.charges[-1] == Charge("topic-6", 80, 20, -60, admitted=True, charged=True)
+    assert differs(why) == []
 
 
 def test_a_rejected_request_is_explained_from_the_last_decision_that_charged_the_bucket():
-    found = explained(WORKED, 1)
-    assert (found.refill.origin, found.refill.written_by) == (Origin.LAST_WRITE, "mutation-requests-0-0")
-    assert found.refill.gains == [Gain(0, 0, 5, 500, -60, -60)]
-    assert found.charges == [Charge("topic-0", 80, -60, -60, admitted=False, charged=False)]
-    assert (found.recomputed.error_codes, found.recomputed.controller_throttle_ms) == ([89], 12_000)
-    assert differs(found) == []
+    why = explained(WORKED, 1)
+    assert (why.refill.origin, why.refill.written_by) == (Origin.LAST_WRITE, "mutation-requests-0-0")
+    assert why.refill.gains == [Gain(0, 0, 5, 500, -60, -60)]
+    assert why.charges == [Charge("topic-0", 80, -60, -60, admitted=False, charged=False)]
+    assert (why.recomputed.error_codes, why.recomputed.controller_throttle_ms) == ([89], 12_000)
+    assert differs(why) == []
 
 
 def test_rejected_requests_in_between_have_not_written_the_bucket():
-    found = explained(WORKED, 2)
-    assert found.refill.written_by == "mutation-requests-0-0"
-    assert found.refill.gains == [Gain(0, 12_000, 5, 500, -60, 0)]
-    assert found.charges == [Charge("topic-0", 80, 0, -80, admitted=True, charged=True)]
-    assert differs(found) == []
+    why = explained(WORKED, 2)
+    assert why.refill.written_by == "mutation-requests-0-0"
+    assert why.refill.gains == [Gain(0, 12_000, 5, 500, -60, 0)]
+    assert why.charges == [Charge("topic-0", 80, 0, -80, admitted=True, charged=True)]
+    assert differs(why) == []
 
 
 def test_the_quota_is_explained_with_its_author_and_time():
@@ -68,23 +68,23 @@ def test_the_later_record_of_two_changes_at_one_time_is_named():
 
 
 def test_a_change_whose_record_is_not_stored_is_not_guessed():
-    found = explained(WORKED, log=[])
-    assert found.set_quota is None
-    assert differs(found) == []
+    why = explained(WORKED, log=[])
+    assert why.set_quota is None
+    assert differs(why) == []
 
 
 def test_a_quota_changed_in_between_counts_from_its_timestamp():
     """Two seconds at 5/s, one at 10/s: -60, -50, -40; to be paid back in 4 s."""
-    found = explained(CHANGED, log=[FIVE, TEN])
-    assert found.refill.gains == [Gain(0, 2000, 5, 500, -60, -50), Gain(2000, 3000, 10, 1000, -50, -40)]
-    assert found.recomputed.controller_throttle_ms == 4000
-    assert differs(found) == []
+    why = explained(CHANGED, log=[FIVE, TEN])
+    assert why.refill.gains == [Gain(0, 2000, 5, 500, -60, -50), Gain(2000, 3000, 10, 1000, -50, -40)]
+    assert why.recomputed.controller_throttle_ms == 4000
+    assert differs(why) == []
 
 
 def test_an_unknown_time_of_a_quota_change_is_reported():
-    found = explained(CHANGED, log=[FIVE])
-    assert (found.refill.tokens, found.refill.gains) == (None, [])
-    assert differs(found) == ["tokens_before"]
+    why = explained(CHANGED, log=[FIVE])
+    assert (why.refill.tokens, why.refill.gains) == (None, [])
+    assert differs(why) == ["tokens_before"]
 
 
 def test_a_rejected_request_at_a_new_quota_has_written_the_bucket():
@@ -93,43 +93,43 @@ def test_a_rejected_request_at_a_new_quota_has_written_the_bucket():
     decisions = decided(
         (0, [560], {}), (3000, [80], {"rate": 10.0, "since": 2000}), (6000, [80], {"rate": 5.0, "since": 4000})
     )
-    found = explained(decisions, log=[FIVE, TEN, back])
-    assert found.refill.written_by == "mutation-requests-0-1"
-    assert found.refill.gains == [Gain(3000, 4000, 10, 1000, -40, -30), Gain(4000, 6000, 5, 500, -30, -20)]
-    assert differs(found) == []
+    why = explained(decisions, log=[FIVE, TEN, back])
+    assert why.refill.written_by == "mutation-requests-0-1"
+    assert why.refill.gains == [Gain(3000, 4000, 10, 1000, -40, -30), Gain(4000, 6000, 5, 500, -30, -20)]
+    assert differs(why) == []
 
 
 def test_after_a_reset_the_bucket_is_full():
-    found = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000})), log=[FIVE, RESET])
-    assert (found.refill.origin, found.refill.reset_at, found.refill.tokens) == (Origin.RESET, 1000, 500)
-    assert found.charges[0].tokens == 420
-    assert differs(found) == []
+    why = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000})), log=[FIVE, RESET])
+    assert (why.refill.origin, why.refill.reset_at, why.refill.tokens) == (Origin.RESET, 1000, 500)
+    assert why.charges[0].tokens == 420
+    assert differs(why) == []
 
 
 def test_a_reset_before_the_last_charge_has_no_effect():
-    found = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000}), (3000, [80], {})), log=[FIVE, RESET])
-    assert (found.refill.origin, found.refill.gains) == (Origin.LAST_WRITE, [Gain(2000, 3000, 5, 500, 420, 425)])
-    assert differs(found) == []
+    why = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000}), (3000, [80], {})), log=[FIVE, RESET])
+    assert (why.refill.origin, why.refill.gains) == (Origin.LAST_WRITE, [Gain(2000, 3000, 5, 500, 420, 425)])
+    assert differs(why) == []
 
 
 def test_a_permissive_request_is_charged_in_debt():
-    found = explained(decided((0, [560], {}), (0, [5, 5], {"api_version": PERMISSIVE})))
-    assert [(each.admitted, each.tokens) for each in found.charges] == [(True, -65), (True, -70)]
-    assert found.recomputed.controller_throttle_ms == 14_000
-    assert differs(found) == []
+    why = explained(decided((0, [560], {}), (0, [5, 5], {"api_version": PERMISSIVE})))
+    assert [(charge.admitted, charge.tokens) for charge in why.charges] == [(True, -65), (True, -70)]
+    assert why.recomputed.controller_throttle_ms == 14_000
+    assert differs(why) == []
 
 
 def test_a_bound_on_debt_forgives_what_is_beyond_it():
     """Ten seconds of 5/s: no deeper than -50."""
-    found = explained(decided((0, [900], {"max_debt_ms": 10_000}), (1000, [1], {"max_debt_ms": 10_000})))
-    assert found.refill.gains == [Gain(0, 1000, 5, 500, -50, -45)]
-    assert differs(found) == []
+    why = explained(decided((0, [900], {"max_debt_ms": 10_000}), (1000, [1], {"max_debt_ms": 10_000})))
+    assert why.refill.gains == [Gain(0, 1000, 5, 500, -50, -45)]
+    assert differs(why) == []
 
 
 def test_a_validate_only_request_is_not_charged():
-    found = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})), 1)
-    assert found.charges == [Charge("topic-0", 80, -50, -50, admitted=True, charged=False)]
-    assert differs(found) == []
+    why = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})), 1)
+    assert why.charges == [Charge("topic-0", 80, -50, -50, admitted=True, charged=False)]
+    assert differs(why) == []
 
 
 def test_a_validate_only_request_at_a_different_quota_has_not_written_the_bucket():
@@ -139,52 +139,52 @@ def test_a_validate_only_request_at_a_different_quota_has_not_written_the_bucket
         (3000, [80], {"rate": 10.0, "since": 2000, "validate_only": True}),
         (6000, [80], {"since": 4000}),
     )
-    found = explained(decisions, log=[FIVE, TEN, QuotaLogEntry(2, 4000, QuotaRecord(ALICE, 5.0))])
-    assert found.refill.gains == [Gain(0, 6000, 5, 500, -60, -30)]
-    assert differs(found) == []
+    why = explained(decisions, log=[FIVE, TEN, QuotaLogEntry(2, 4000, QuotaRecord(ALICE, 5.0))])
+    assert why.refill.gains == [Gain(0, 6000, 5, 500, -60, -30)]
+    assert differs(why) == []
 
 
 def test_a_quota_in_shadow_is_explained_with_its_would_be_decision():
-    found = explained(decided((0, [560], {"shadow": True}), (2000, [80], {"shadow": True})))
-    assert found.charges == [Charge("topic-0", 80, -50, -50, admitted=False, charged=False)]
-    assert found.recomputed.controller_throttle_ms == 10_000
-    assert differs(found) == []
+    why = explained(decided((0, [560], {"shadow": True}), (2000, [80], {"shadow": True})))
+    assert why.charges == [Charge("topic-0", 80, -50, -50, admitted=False, charged=False)]
+    assert why.recomputed.controller_throttle_ms == 10_000
+    assert differs(why) == []
 
 
 def test_a_repeat_is_not_charged_again():
     """The first try had two topics admitted of three; a minute later only the third is charged."""
     first = (0, [300, 300, 7], {})
-    found = explained(decided(first, (60_000, [300, 300, 7], {}), repeats_ms=100_000))
-    assert [(each.charged, each.tokens) for each in found.charges] == [(False, 200), (False, 200), (True, 193)]
-    assert found.recomputed.error_codes == [0, 0, 0]
-    assert differs(found) == []
+    why = explained(decided(first, (60_000, [300, 300, 7], {}), repeats_ms=100_000))
+    assert [(charge.charged, charge.tokens) for charge in why.charges] == [(False, 200), (False, 200), (True, 193)]
+    assert why.recomputed.error_codes == [0, 0, 0]
+    assert differs(why) == []
 
 
 def test_a_repeat_that_cost_nothing_has_not_written_the_bucket():
     first = (0, [560], {})
-    found = explained(decided(first, (1000, [560], {}), (2000, [1], {}), repeats_ms=100_000))
-    assert found.refill.gains == [Gain(0, 2000, 5, 500, -60, -50)]
-    assert differs(found) == []
+    why = explained(decided(first, (1000, [560], {}), (2000, [1], {}), repeats_ms=100_000))
+    assert why.refill.gains == [Gain(0, 2000, 5, 500, -60, -50)]
+    assert differs(why) == []
 
 
 @pytest.mark.parametrize("fields", [{}, {"exempt": True}])
 def test_an_unlimited_request_has_no_bucket(fields):
-    found = explained(decided((0, [10**6], {"rate": None, **fields})))
-    assert (found.refill, found.charges, found.recomputed, found.set_quota) == (None, [], None, None)
+    why = explained(decided((0, [10**6], {"rate": None, **fields})))
+    assert (why.refill, why.charges, why.recomputed, why.set_quota) == (None, [], None, None)
 
 
 @pytest.mark.parametrize(("fields", "taken_off"), [({}, 0), ({"purgatory_ms": 2000}, 2000)])
 def test_the_time_in_purgatory_is_reported(fields, taken_off):
-    found = explained(decided((0, [560], {}), (0, [80], fields)))
-    assert found.purgatory_ms == taken_off
-    assert differs(found) == []
+    why = explained(decided((0, [560], {}), (0, [80], fields)))
+    assert why.purgatory_ms == taken_off
+    assert differs(why) == []
 
 
 def test_a_table_that_begins_too_late_is_reported_and_the_rest_is_checked():
-    found = explained(WORKED[1:2])
-    assert (found.refill.origin, found.refill.tokens) == (Origin.NEVER_CHARGED, 500)
-    assert differs(found) == ["tokens_before"]
-    assert (found.recomputed.error_codes, found.recomputed.tokens) == ([89], -60)
+    why = explained(WORKED[1:2])
+    assert (why.refill.origin, why.refill.tokens) == (Origin.NEVER_CHARGED, 500)
+    assert differs(why) == ["tokens_before"]
+    assert (why.recomputed.error_codes, why.recomputed.tokens) == ([89], -60)
 
 
 @pytest.mark.parametrize(
@@ -203,11 +203,11 @@ def test_a_field_recorded_differently_is_named(recorded, name):
 
 def test_neighbours_are_in_order():
     decisions = decided((0, [1], {}), (1000, [2], {}), (2000, [3], {}), (3000, [4], {}), (4000, [5], {}))
-    found = explained(decisions, 2, neighbours=1)
-    (before,), (after,) = found.before, found.after
+    why = explained(decisions, 2, neighbours=1)
+    (before,), (after,) = why.before, why.after
     assert before == Neighbour("mutation-requests-0-1", 1000, "ADMITTED", 2, False, 500, 498, 0)
     assert (after.decision_id, after.mutations) == ("mutation-requests-0-3", 4)
-    assert found.refill.written_by == "mutation-requests-0-1"
+    assert why.refill.written_by == "mutation-requests-0-1"
 
 
 def test_no_more_decisions_are_read_than_are_needed():
@@ -252,7 +252,7 @@ def test_a_clock_that_was_set_back_between_requests_of_another_partition_is_expl
     other = {"partition": 1}
     decisions = decided_one_by_one((10_000, [560], {}), (9000, [1], other), (5000, [1], {}), (9000, [1], other))
     late, back, last = (explained(decisions, number) for number in (1, 2, 3))
-    assert [each.refill.written_by[-3:] for each in (late, back, last)] == ["0-0", "0-0", "0-2"]
+    assert [why.refill.written_by[-3:] for why in (late, back, last)] == ["0-0", "0-0", "0-2"]
     assert last.refill.gains == [Gain(5000, 9000, 5, 500, -60, -40)]
-    assert [each.decision.controller_throttle_ms for each in (late, back, last)] == [13_000, 12_000, 8000]
-    assert [differs(each) for each in (late, back, last)] == [[], [], []]
+    assert [why.decision.controller_throttle_ms for why in (late, back, last)] == [13_000, 12_000, 8000]
+    assert [differs(why) for why in (late, back, last)] == [[], [], []]

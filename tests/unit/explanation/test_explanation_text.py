@@ -11,7 +11,7 @@ STRICT = "since the client knows the error: each topic is admitted if K >= 0 whe
 
 
 def explain_as_text(decisions, number=-1, **more):
-    return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more), 0))
+    return "\n".join(line.text for line in explanation_lines(explained(decisions, number, **more), 0))
 
 
 def test_a_rejection_is_explained_in_the_order_of_its_causes():

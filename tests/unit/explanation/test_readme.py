@@ -32,8 +32,8 @@ def test_the_readme_shows_what_explain_prints():
     _, (admitted, rejected) = decide(None, requests, TokenBucket(Window()))
     log = [QuotaLogEntry(0, SET, QuotaRecord(FRIEDA, 1.0, altered_by="ann"))]
     explanation = explain(rejected, Neighbours([admitted], [], 3), QuotaHistory(log), Window())
-    printed = "".join(f"{fill(each.text, '', ' ' * each.indent)}\n" for each in explanation_lines(explanation, SECOND))
+    printed = "".join(f"{fill(line.text, '', ' ' * line.indent)}\n" for line in explanation_lines(explanation, SECOND))
 
     (shown,) = re.findall(r"```text\n(Creating topic .*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
-    parts = [re.escape(each) for each in shown.split("  …\n")]
+    parts = [re.escape(part) for part in shown.split("  …\n")]
     assert re.fullmatch("(?:.+\n)+".join(parts), printed), printed

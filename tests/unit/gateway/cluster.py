@@ -68,10 +68,10 @@ class Cluster:
             requested = [{"name": name, "topicId": NO_ID} for name in self.topics]
         answer = {"brokers": [self._broker()], "clusterId": "c", "controllerId": 1}
         if message.get("allowAutoTopicCreation", True):  # `auto.create.topics.enable`
-            for each in requested:
-                if each["name"] not in self.topics and each["name"] is not None:
-                    self.create(each["name"], self.default_partitions)
-        return answer | {"topics": [self._topic(version, each) for each in requested]}
+            for topic in requested:
+                if topic["name"] not in self.topics and topic["name"] is not None:
+                    self.create(topic["name"], self.default_partitions)
+        return answer | {"topics": [self._topic(version, topic) for topic in requested]}
 
     def _broker(self):
         host, port = self.address
@@ -96,18 +96,18 @@ class Cluster:
             {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": nodes, "isrNodes": nodes}
             for number in range(count)
         ]
-        found = {"errorCode": 0, "name": name, "partitions": partitions, **self._operations(version, name)}
-        return {**found, "topicId": identity} if version >= 10 else found
+        answer = {"errorCode": 0, "name": name, "partitions": partitions, **self._operations(version, name)}
+        return {**answer, "topicId": identity} if version >= 10 else answer
 
     def _operations(self, version, name):
         allowed = EVERYTHING & ~DELETE_ALLOWED if name in self.forbidden else EVERYTHING
         return {"topicAuthorizedOperations": allowed} if version >= 8 else {}
 
     def _create(self, version, message):
-        names = [each["name"] for each in message["topics"]]
+        names = [topic["name"] for topic in message["topics"]]
         results = []
-        for each in message["topics"]:
-            name = each["name"]
+        for topic in message["topics"]:
+            name = topic["name"]
             if names.count(name) > 1:
                 if name not in [done["name"] for done in results]:
                     results.append(_failed(name, 42, "Duplicate topic name."))
@@ -116,7 +116,7 @@ class Cluster:
             elif name in self.topics:
                 results.append(_failed(name, 36, f"Topic '{name}' already exists."))
             else:
-                results.append(self._created_answer(version, each, validate_only=message["validateOnly"]))
+                results.append(self._created_answer(version, topic, validate_only=message["validateOnly"]))
         return {"topics": results}
 
     def _created_answer(self, version, requested, *, validate_only):
@@ -138,8 +138,8 @@ class Cluster:
 
     def _grow(self, _version, message):
         results = []
-        for each in message["topics"]:
-            name, count = each["name"], each["count"]
+        for topic in message["topics"]:
+            name, count = topic["name"], topic["count"]
             if self.controller_error:
                 results.append(_failed(name, self.controller_error, None))
             elif name in self.unalterable | self.hidden:
@@ -148,7 +148,7 @@ class Cluster:
                 results.append(_failed(name, 3, None))
             elif count <= self.topics[name][1]:
                 results.append(_failed(name, 37, "would not be an increase"))
-            elif each["assignments"] is not None and len(each["assignments"]) != count - self.topics[name][1]:
+            elif topic["assignments"] is not None and len(topic["assignments"]) != count - self.topics[name][1]:
                 results.append(_failed(name, 39, "another number of assignments"))
             else:
                 if not message["validateOnly"]:
@@ -161,7 +161,7 @@ class Cluster:
         if version < 6:
             named = [(name, NO_ID) for name in message["topicNames"]]
         else:
-            named = [(each["name"], each["topicId"]) for each in message["topics"]]
+            named = [(topic["name"], topic["topicId"]) for topic in message["topics"]]
         by_id = {identity: name for name, (identity, _) in self.topics.items()}
         results, deleted = [], []
         for name, identity in dict.fromkeys(named):
@@ -174,7 +174,7 @@ class Cluster:
             results.append({"name": place, "errorCode": code, "errorMessage": why, **ids})
         for place in deleted:
             del self.topics[place]
-        return {"responses": [_for(version, each) for each in results]}
+        return {"responses": [_for(version, result) for result in results]}
 
     def _deletion_error(self, named, name, identity, place):  # noqa: PLR0911
         if not self.deletes:
@@ -198,10 +198,10 @@ class Cluster:
 
     def _find_coordinator(self, version, message):
         host, port = self.address
-        found = {"nodeId": 1, "host": host, "port": port, "errorCode": 0, "errorMessage": None}
+        coordinator = {"nodeId": 1, "host": host, "port": port, "errorCode": 0, "errorMessage": None}
         if version < 4:
-            return found
-        return {"coordinators": [{"key": each, **found} for each in message["coordinatorKeys"]]}
+            return coordinator
+        return {"coordinators": [{"key": key, **coordinator} for key in message["coordinatorKeys"]]}
 
     def _describe_cluster(self, _version, _message):
         host, port = self.address
@@ -227,7 +227,7 @@ class Cluster:
 
     def _alter_client_quotas(self, _version, message):
         accepted = {"errorCode": 0, "errorMessage": None}
-        return {"entries": [{**accepted, "entity": each["entity"]} for each in message["entries"]]}
+        return {"entries": [{**accepted, "entity": entry["entity"]} for entry in message["entries"]]}
 
     _ANSWERS = {  # noqa: RUF012
         0: _produce,

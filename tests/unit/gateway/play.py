@@ -149,8 +149,8 @@ class Play:
 
     def changes_seen(self):
         """Return what could have changed topics, of what the broker got: (API key, version, message)."""
-        seen = [each for each in self.seen if each[0] in {19, 20, 37} and not each[2].get("validateOnly")]
-        return [each for each in seen if "?" not in "".join(each[2].get("topicNames", ()))]  # no name of a topic
+        seen = [call for call in self.seen if call[0] in {19, 20, 37} and not call[2].get("validateOnly")]
+        return [call for call in seen if "?" not in "".join(call[2].get("topicNames", ()))]  # no name of a topic
 
     # Decisions and time
 
@@ -209,13 +209,13 @@ def decision_on(request, rejected=(), throttle_ms=0):
     """Return a decision on a request that rejects the topics named."""
     topics = [
         {
-            "name": each.name,
-            "partitions": each.partitions,
-            "error_code": 89 if each.name in rejected else 0,
-            "error": "THROTTLING_QUOTA_EXCEEDED" if each.name in rejected else "NONE",
-            "error_message": "The throttling quota has been exceeded." if each.name in rejected else None,
+            "name": topic.name,
+            "partitions": topic.partitions,
+            "error_code": 89 if topic.name in rejected else 0,
+            "error": "THROTTLING_QUOTA_EXCEEDED" if topic.name in rejected else "NONE",
+            "error_message": "The throttling quota has been exceeded." if topic.name in rejected else None,
         }
-        for each in request.topics
+        for topic in request.topics
     ]
     fields = {
         "topics": topics,
@@ -245,7 +245,7 @@ def take_frame(buffer):
 
 def take_frames(buffer):
     """Remove all whole frames of a buffer, and return them."""
-    found = []
+    frames = []
     while (frame := take_frame(buffer)) is not None:
-        found.append(frame)
-    return found
+        frames.append(frame)
+    return frames

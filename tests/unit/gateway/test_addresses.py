@@ -15,7 +15,7 @@ def with_broker(**more):
 
 
 def brokers(answer):
-    return [(each["host"], each["port"]) for each in answer["brokers"]]
+    return [(broker["host"], broker["port"]) for broker in answer["brokers"]]
 
 
 @pytest.mark.parametrize("version", range(14))
@@ -24,7 +24,7 @@ def test_metadata_names_the_gateway(play, version):
     on = play(with_broker(a=2), addresses=REWRITING)
     answer = on.call(3, version, {"topics": None if version else [], "allowAutoTopicCreation": version < 4})
     assert brokers(answer) == [GATEWAY]
-    assert [(each["name"], len(each["partitions"])) for each in answer["topics"]] == [("a", 2)]
+    assert [(topic["name"], len(topic["partitions"])) for topic in answer["topics"]] == [("a", 2)]
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -37,8 +37,8 @@ def test_describecluster_names_the_gateway(play, version):
 def test_findcoordinator_names_the_gateway(play, version):
     many = {"coordinatorKeys": ["g", "h"], "keyType": 0}
     answer = play(with_broker(), addresses=REWRITING).call(10, version, many if version > 3 else {"key": "g"})
-    found = answer["coordinators"] if version > 3 else [answer]
-    assert [(each["host"], each["port"], each["errorCode"]) for each in found] == [(*GATEWAY, 0)] * (1 + (version > 3))
+    nodes = answer["coordinators"] if version > 3 else [answer]
+    assert [(node["host"], node["port"], node["errorCode"]) for node in nodes] == [(*GATEWAY, 0)] * (1 + (version > 3))
 
 
 @pytest.mark.parametrize("addresses", [REWRITING, Addresses({GATEWAY: GATEWAY})], ids=["rewritten", "by brokers"])
@@ -53,7 +53,7 @@ class TestForeign:
     def test_an_unknown_broker_is_removed_from_metadata(self, on, version):
         """Clients then wait for it as for one that is down; it is counted."""
         answer = on.call(3, version, {"topics": None})
-        assert (answer["brokers"], [each["name"] for each in answer["topics"]]) == ([], ["a"])
+        assert (answer["brokers"], [topic["name"] for topic in answer["topics"]]) == ([], ["a"])
         assert on.context.stats.foreign_addresses == 1
 
     def test_an_unknown_broker_is_removed_from_describecluster(self, on):
@@ -64,8 +64,8 @@ class TestForeign:
         """COORDINATOR_NOT_AVAILABLE, at which clients try again."""
         body = {"coordinatorKeys": ["g"], "keyType": 0} if version > 3 else {"key": "g"}
         answer = on.call(10, version, body)
-        found = answer["coordinators"][0] if version > 3 else answer
-        assert (found["nodeId"], found["host"], found["port"], found["errorCode"]) == (-1, "", -1, 15)
+        node = answer["coordinators"][0] if version > 3 else answer
+        assert (node["nodeId"], node["host"], node["port"], node["errorCode"]) == (-1, "", -1, 15)
 
 
 def test_findcoordinator_without_keys_is_answered_without_coordinators(play):

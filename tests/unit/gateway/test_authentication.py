@@ -40,7 +40,7 @@ def sasl(play):
 def authenticate(on, mechanism, *messages, version=2):
     """Return the answers to a handshake and to messages."""
     answers = [on.call(17, 1, {"mechanism": mechanism})]
-    return answers + [on.call(36, version, {"authBytes": each}) for each in messages]
+    return answers + [on.call(36, version, {"authBytes": message}) for message in messages]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -230,7 +230,7 @@ def test_the_session_is_known_whatever_the_clients_version(sasl, version):
     authenticate(on, "PLAIN", ALICE, version=version)
     on.send(19, 7, creation("a"))
     on.serve()
-    assert [each.timeout_ms for each in on.ports.requested] == [4800]
+    assert [ask.timeout_ms for ask in on.ports.requested] == [4800]
     assert [seen for key, seen, _ in on.seen if key == 36] == [max(version, 1)]
 
 
@@ -310,7 +310,7 @@ class TestBareTokens:
         self.exchanged(on, ALICE)
         on.send(19, 7, creation("a"))
         on.serve()
-        assert [each.timeout_ms for each in on.ports.requested] == [4800]
+        assert [ask.timeout_ms for ask in on.ports.requested] == [4800]
 
     @pytest.mark.parametrize("length", [-1, 524_289])
     def test_a_token_has_kafkas_limits(self, started, length):

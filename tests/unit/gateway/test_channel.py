@@ -52,7 +52,7 @@ class TestOrder:
         assert len(answers) == 7
         codes = [[topic["errorCode"] for topic in answers[number]["topics"]] for number in (0, 1, 2, 3, 6)]
         assert codes == [[0], [0], [0], [89], [3]]
-        assert [each["errorCode"] for each in answers[5]["responses"]] == [0]
+        assert [response["errorCode"] for response in answers[5]["responses"]] == [0]
 
     def test_a_mutation_is_a_barrier(self, play):
         """Requests after it reach the broker once it is answered."""
@@ -63,7 +63,7 @@ class TestOrder:
         on.decide()
         on.pass_time(0)
         assert on.keys_seen() == [19, 19, 3]
-        assert [each["topics"][0]["errorCode"] for each in on.answers()] == [0, 0]
+        assert [answer["topics"][0]["errorCode"] for answer in on.answers()] == [0, 0]
 
     def test_a_mutation_does_not_overtake_earlier_requests(self, play):
         """A fetch that takes long is answered first."""
@@ -76,7 +76,7 @@ class TestOrder:
         on.channel.from_broker(slow)
         on.channel.from_broker(validated)
         on.decide(rejected={"a"})
-        assert [("sessionId" in each, each.get("topics") and True) for each in on.answers()] == [
+        assert [("sessionId" in answer, answer.get("topics") and True) for answer in on.answers()] == [
             (True, None),
             (False, True),
         ]
@@ -97,7 +97,7 @@ class TestOrder:
         on.send_bytes(on.frame(0, 9, produce(acks=0)) + on.frame(0, 9, produce(acks=-1)) + on.frame(3, 12, metadata()))
         on.serve()
         assert on.keys_seen() == [0, 0, 3]
-        assert ["responses" in each for each in on.answers()] == [True, False]
+        assert ["responses" in answer for answer in on.answers()] == [True, False]
 
     def test_an_unexpected_response_closes_the_connection(self, play):
         """The response has a different correlation id or an invalid length, or none is expected."""
@@ -167,7 +167,7 @@ class TestMutes:
     def test_the_next_request_waits_until_the_throttle_time_is_over(self, play):
         on = play()
         on.mutate(19, 7, creation("a"), throttle_ms=500)
-        assert [each["throttleTimeMs"] for each in on.answers()] == [500]
+        assert [answer["throttleTimeMs"] for answer in on.answers()] == [500]
 
         on.send(3, 12, metadata())
         assert on.channel.is_waiting

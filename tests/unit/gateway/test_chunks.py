@@ -98,16 +98,16 @@ def outcome(protocol, cut):
 @pytest.fixture(scope="module")
 def uncut(protocol):
     """The outcome of the session in whole pieces, checked once."""
-    found = outcome(protocol, lambda data: [data])
-    to_client, seen, requested = found
+    result = outcome(protocol, lambda data: [data])
+    to_client, seen, requested = result
     assert [key for key, _, _ in seen] == [18, 17, 36, 3, 3, 19, 19, 0, 0, 3, 37, 3, 37, 3, 37, 20, 3, 20, 10]
-    assert [[each.name for each in request.topics] for request, _ in requested] == [
+    assert [[topic.name for topic in request.topics] for request, _ in requested] == [
         ["new", "rejected"],
         ["there"],
         ["there", "new"],
     ]
     assert len(to_client) > 500
-    return found
+    return result
 
 
 def test_chunks_arrive_one_byte_at_a_time(protocol, uncut):

@@ -220,7 +220,7 @@ def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():
 
 
 @pytest.mark.parametrize(
-    ("components", "strict", "found"),
+    ("components", "strict", "expected"),
     [
         ([], False, [1, 2, 3, 4, 5, 6]),
         ([], True, []),
@@ -237,7 +237,7 @@ def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():
         ([("ip", ANY, None)], False, []),
     ],
 )
-def test_the_filter_applies_to_the_rates_of_the_log(components, strict, found):
+def test_the_filter_applies_to_the_rates_of_the_log(components, strict, expected):
     rates = {
         ALICE: 1,
         QuotaEntity(None): 2,
@@ -249,7 +249,7 @@ def test_the_filter_applies_to_the_rates_of_the_log(components, strict, found):
     flow = describing(filtered(*components, strict=strict))
     flow.reply(described())
     flow.reply(RatesReply(rates))
-    assert [entry["values"][0]["value"] for entry in flow.response["entries"]] == found
+    assert [entry["values"][0]["value"] for entry in flow.response["entries"]] == expected
 
 
 def test_a_request_without_a_rate_is_relayed_as_it_is(play):

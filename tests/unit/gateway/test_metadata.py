@@ -41,11 +41,11 @@ def test_no_version_creates_topics(play, version):
     """A broker asked in the client's own version creates `new`: in versions 0 to 3 the request cannot forbid it."""
     on = play(Cluster(a=1))
     answer = on.call(3, version, NAMED)
-    assert [(each["name"], each["errorCode"]) for each in answer["topics"]] == [("a", 0), ("new", 3)]
+    assert [(topic["name"], topic["errorCode"]) for topic in answer["topics"]] == [("a", 0), ("new", 3)]
     assert set(on.cluster.topics) == {"a"}
     ((_, seen, message),) = on.seen
     assert (seen, message["allowAutoTopicCreation"]) == (max(version, 4), False)
-    assert [each["name"] for each in message["topics"]] == ["a", "new"]
+    assert [topic["name"] for topic in message["topics"]] == ["a", "new"]
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -57,24 +57,24 @@ def test_the_answer_has_the_fields_of_the_clients_version(play, version):
 
 
 @pytest.mark.parametrize(
-    ("version", "topics", "found"),
+    ("version", "topics", "expected"),
     [(0, [], {"a"}), (1, [], set()), (1, None, {"a"}), (3, [], set()), (12, None, {"a"})],
 )
-def test_a_request_without_names_is_forwarded_unchanged(play, version, topics, found):
+def test_a_request_without_names_is_forwarded_unchanged(play, version, topics, expected):
     """It creates nothing. In version 0 an empty list means all topics, and from version 1 on none."""
     on = play(Cluster(a=1))
     frame = on.frame(3, version, {"topics": topics, "allowAutoTopicCreation": True})
     on.send_bytes(frame)
     assert bytes(on.ports.broker) == frame
     on.serve()
-    assert {each["name"] for each in on.answers()[0]["topics"]} == found
+    assert {topic["name"] for topic in on.answers()[0]["topics"]} == expected
 
 
 @pytest.mark.parametrize("version", range(4))
 def test_an_old_version_names_the_gateway(play, version):
     on = play(Cluster("broker", 9092, a=1), addresses=Addresses({("broker", 9092): GATEWAY}))
     answer = on.call(3, version, NAMED)
-    assert [(each["host"], each["port"]) for each in answer["brokers"]] == [GATEWAY]
+    assert [(broker["host"], broker["port"]) for broker in answer["brokers"]] == [GATEWAY]
 
 
 def test_old_and_new_versions_are_answered_in_order(play):
@@ -84,8 +84,8 @@ def test_old_and_new_versions_are_answered_in_order(play):
     on.send_bytes(b"".join(on.frame(3, version, NAMED) for version in versions))
     on.serve()
     answers = on.answers()
-    assert ["clusterId" in each for each in answers] == [False, True, False, True, False]
-    assert [each["topics"][0].get("topicId") for each in answers] == [None, topic_id(1), None, None, None]
+    assert ["clusterId" in answer for answer in answers] == [False, True, False, True, False]
+    assert [answer["topics"][0].get("topicId") for answer in answers] == [None, topic_id(1), None, None, None]
 
 
 MANY = {f"topic-{number}": 3 for number in range(1500)}
@@ -107,8 +107,8 @@ def test_topics_of_a_large_response_are_passed_on_as_they_arrive(play, version, 
         held = max(held, len(frame[: at + size]) - len(on.ports.client))
     assert held < 150
     (answer,) = on.answers()
-    assert [(each["host"], each["port"]) for each in answer["brokers"]] == [GATEWAY]
-    assert {each["name"]: len(each["partitions"]) for each in answer["topics"]} == MANY
+    assert [(broker["host"], broker["port"]) for broker in answer["brokers"]] == [GATEWAY]
+    assert {topic["name"]: len(topic["partitions"]) for topic in answer["topics"]} == MANY
     assert on.channel.is_idle
 
 

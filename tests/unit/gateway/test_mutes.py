@@ -147,19 +147,23 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
 
     @rule()
     def look(self):
-        ready = {each for each in self.holding if each not in self.busy and not self.is_muted(each)}
+        ready = {channel for channel in self.holding if channel not in self.busy and not self.is_muted(channel)}
         assert set(self.mutes.due(self.now)) == ready
         self.busy |= ready
         self.holding -= ready
-        assert len(self.mutes) == len(self.busy | self.holding | {each for each in "abc" if self.is_muted(each)})
+        assert len(self.mutes) == len(
+            self.busy | self.holding | {channel for channel in "abc" if self.is_muted(channel)}
+        )
 
     @invariant()
     def a_channel_is_muted_until_its_throttle_time_has_passed(self):
-        assert [self.mutes.muted(each, self.now) for each in "abc"] == [self.is_muted(each) for each in "abc"]
+        assert [self.mutes.muted(channel, self.now) for channel in "abc"] == [
+            self.is_muted(channel) for channel in "abc"
+        ]
 
     @invariant()
     def the_loop_comes_back_in_time_for_what_is_held(self):
-        ends = [self.muted_until[each] for each in self.holding - self.busy]
+        ends = [self.muted_until[channel] for channel in self.holding - self.busy]
         assert not ends or self.mutes.next_at() <= max(self.now, min(ends))
 
 
@@ -199,7 +203,7 @@ class Simulation:
             for channel in self.mutes.due(self.now):
                 self.ask(channel)
             self.now = min(
-                time for time in (self.mutes.next_at(), *(each[0] for each in self.events)) if time is not None
+                time for time in (self.mutes.next_at(), *(entry[0] for entry in self.events)) if time is not None
             )
 
     def send(self, client):

@@ -9,7 +9,7 @@ from quota.gateway.offered import OfferedApis
 
 
 def versions(answer):
-    return {each["apiKey"]: (each["minVersion"], each["maxVersion"]) for each in answer["apiKeys"]}
+    return {api["apiKey"]: (api["minVersion"], api["maxVersion"]) for api in answer["apiKeys"]}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
@@ -102,5 +102,5 @@ def test_every_api_of_the_release_is_classified(protocol):
     known |= {33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 55, 57, 60, 61, 64, 65, 66}
     known |= {68, 69, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 27}
     offered = OfferedApis(protocol, permissive=True)
-    found = {key for key, api in protocol.apis.items() if offered.offers(key, api.max_version)}
-    assert found == known - {88}
+    keys = {key for key, api in protocol.apis.items() if offered.offers(key, api.max_version)}
+    assert keys == known - {88}

@@ -84,7 +84,7 @@ class TestOrdinary:
             for number in range(1000)
         ]
         on.mutate(19, 7, creation(*topics))
-        assert [each["errorCode"] for each in on.answers()[0]["topics"]] == [0] * 1000
+        assert [topic["errorCode"] for topic in on.answers()[0]["topics"]] == [0] * 1000
         assert len(on.cluster.topics) == 1000
 
     @pytest.mark.parametrize("version", [1, 12])
@@ -111,7 +111,7 @@ class TestOrdinary:
         on = play(Cluster(**{f"t{number}": 3000 for number in range(50)}))
         on.cluster.replicas = 3
         request = on.mutate(20, 6, deletion(*on.cluster.topics))
-        assert sum(each.partitions for each in request.topics) == 150_000
+        assert sum(topic.partitions for topic in request.topics) == 150_000
         assert (len(on.answers()[0]["responses"]), on.cluster.topics) == (50, {})
 
 

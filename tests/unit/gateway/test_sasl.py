@@ -20,7 +20,7 @@ def user_of(mechanism, *rounds, claim="sub"):
 
 def jwt(claims, payload=None):
     parts = [json.dumps({"alg": "none"}).encode(), payload or json.dumps(claims).encode()]
-    return b".".join([*(base64.urlsafe_b64encode(each).rstrip(b"=") for each in parts), b""])
+    return b".".join([*(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts), b""])
 
 
 def bearer(token, before=b"", after=b""):
@@ -169,7 +169,7 @@ UNNAMED = {
 }
 
 
-@pytest.mark.parametrize(("mechanism", "message"), [(name, each) for name, some in UNNAMED.items() for each in some])
+@pytest.mark.parametrize(("mechanism", "message"), [(name, data) for name, some in UNNAMED.items() for data in some])
 def test_a_message_without_an_unambiguous_name_is_rejected_even_if_the_broker_accepts_it(mechanism, message):
     rounds = [(message, b"r=x"), (b"c=biws,r=x,p=x", b"v=x")] if mechanism.startswith("SCRAM") else [(message, b"")]
     with pytest.raises(AuthenticationRejected, match=f"cannot read its name from {mechanism}"):

@@ -11,7 +11,7 @@ def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_ti
     for _ in range(3):
         stats.add_foreign([("elsewhere", 9092)])
     assert stats.foreign_addresses == 3
-    (logged,) = (each.getMessage() for each in caplog.records)
+    (logged,) = (record.getMessage() for record in caplog.records)
     assert logged == (
         "a broker advertises elsewhere:9092, which bypasses this gateway; the address is removed from responses; "
         "unless the broker has just joined, make gateway.listeners and the broker's advertised.listeners agree"
@@ -47,7 +47,7 @@ def test_connections_that_are_closed_for_one_reason_are_a_line_a_second(caplog):
         stats.add_closed("malformed", "192.0.2.1", "no request", 1999)
     stats.add_closed("idle", "192.0.2.1", "", 1999)
     stats.add_closed("broker", "192.0.2.9", "the broker cannot be reached", 60_000)
-    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "closing the connection of 192.0.2.0: the broker cannot be reached"),
         (
             "WARNING",

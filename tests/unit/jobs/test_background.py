@@ -17,7 +17,7 @@ def work(events):
 def test_the_work_ends_with_the_block():
     events = []
     with background(work(events), "some-work"):
-        assert "some-work" in [each.name for each in threading.enumerate()]
+        assert "some-work" in [thread.name for thread in threading.enumerate()]
         events.append("block")
     assert sorted(events) == ["block", "started", "stopped True"]
     assert events[-1] == "stopped True"
@@ -27,6 +27,6 @@ def test_the_wait_for_the_work_may_be_bounded():
     release = threading.Event()
     with background(lambda _: release.wait(10), "stuck", join_seconds=0.01):
         pass
-    (thread,) = [each for each in threading.enumerate() if each.name == "stuck"]
+    (thread,) = [thread for thread in threading.enumerate() if thread.name == "stuck"]
     release.set()
     thread.join()

@@ -24,14 +24,14 @@ NOW = 129_600_000
 
 
 def records_of(read):
-    found = []
+    records = []
     for value in all_malformed():
         try:
-            found.append(read(value))
+            records.append(read(value))
         except BadRecord:
             continue
-    assert len(found) > 20
-    return found
+    assert len(records) > 20
+    return records
 
 
 @pytest.mark.parametrize("read", [read_decision, read_dead_letter])

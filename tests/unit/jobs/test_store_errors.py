@@ -72,8 +72,8 @@ def test_other_errors_and_other_roots_are_unchanged():
     ],
 )
 def test_an_error_of_the_store_is_found_among_other_causes(text):
-    found = store_problem_among("s3a://b/r", text, "http://minio:9000")
-    assert found == (
+    problem = store_problem_among("s3a://b/r", text, "http://minio:9000")
+    assert problem == (
         "s3a://b/r cannot be used: http://minio:9000 does not answer; check storage.options fs.s3a.endpoint, and that "
         "the store runs"
     )

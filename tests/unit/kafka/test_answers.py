@@ -46,11 +46,11 @@ def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_rea
     others = [decision("other-1"), result("other-2")]
     names = {type(mine[0]): topics.decisions, type(mine[1]): topics.results, type(letter): topics.dead_letters}
     messages = [
-        Message(names[type(each)], 0, 1, value=codec.encode(each), timestamp=(2, 7))
-        for each in [*others, *mine, *others]
+        Message(names[type(answer)], 0, 1, value=codec.encode(answer), timestamp=(2, 7))
+        for answer in [*others, *mine, *others]
     ]
     assert answers(*messages) == mine
 
     malformed = b'{"request_id":"mine-3","shadow":{"outcome":"X"}}'
     between = [Message(name, 0, 1, value=malformed, timestamp=(2, 7)) for name in names.values()]
-    assert answers(*[each for message in messages for each in (*between, message)]) == mine
+    assert answers(*[received for message in messages for received in (*between, message)]) == mine

@@ -148,7 +148,7 @@ class Client:
 
     def done(self, names, of=None, **fields):
         """Have topics carried out by the applier, or those of which the client has begun one; upper case fails."""
-        last = max(number for number, each in enumerate(self.sent) if names[0].lower() in [t.name for t in each.topics])
+        last = max(number for number, sent in enumerate(self.sent) if names[0].lower() in [t.name for t in sent.topics])
         lower, failed = names.lower(), [name.lower() for name in names if name.isupper()]
         if self.apply:
             self.get(result_of(self.sent[last if of is None else int(of)], lower, failed, **fields))
@@ -435,13 +435,13 @@ def test_topics_whose_mutations_cannot_be_found_or_carried_out_fail_with_the_rea
     async def find():
         raise KeyError("no broker")
 
-    found, carried = TopicFuture(), client.ask("b")["b"]
-    call = Call(CallOptions(Operation.DELETE_TOPICS), {"a": found}, 60.0)
+    failed, carried = TopicFuture(), client.ask("b")["b"]
+    call = Call(CallOptions(Operation.DELETE_TOPICS), {"a": failed}, 60.0)
     client.loop.run_until_complete(client.calls.run(call, find(), client.decisions))
     client.decide()
     client.begun[0][2].set_exception(RuntimeError("a bug"))
     client.loop.settle()
-    assert [type(future.exception(0)) for future in (found, carried)] == [KeyError, RuntimeError]
+    assert [type(future.exception(0)) for future in (failed, carried)] == [KeyError, RuntimeError]
 
 
 # Any order of events

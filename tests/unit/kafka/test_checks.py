@@ -20,7 +20,7 @@ def described(settings, name, partitions=None, **configs):
     """The topics as they are created, one of them with other partitions or configs."""
     topics = {}
     for spec in topic_specs(settings):
-        own = {each.replace("_", "."): value for each, value in configs.items()} if spec.name == name else {}
+        own = {config.replace("_", "."): value for config, value in configs.items()} if spec.name == name else {}
         count = partitions if partitions is not None and spec.name == name else spec.partitions
         topics[spec.name] = DescribedTopic("id", count, {**spec.configs, **own})
     return topics
@@ -116,7 +116,7 @@ def test_a_topic_less_durable_than_the_cluster_allows_is_reported_with_advice(br
     (warning,) = durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)
     assert warning.startswith("topic t: ")
     assert "\n" not in warning
-    assert [each in warning for each in phrases] == [True] * len(phrases)
+    assert [phrase in warning for phrase in phrases] == [True] * len(phrases)
 
 
 @pytest.mark.parametrize(
@@ -168,30 +168,30 @@ def test_a_start_creates_replicated_topics_and_warns_about_others(monkeypatch, c
     cluster = Cluster(settings)
     monkeypatch.setattr(preparation, "TopicAdmin", cluster)
     prepare_topics(settings)
-    assert {(each.replication_factor, each.configs["min.insync.replicas"]) for each in cluster.created} == {(3, "2")}
+    assert {(topic.replication_factor, topic.configs["min.insync.replicas"]) for topic in cluster.created} == {(3, "2")}
     assert len(cluster.created) == 5
-    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert f"topic {settings.topics.quotas}: a single replica" in caplog.text
 
 
 def layout(*partitions):
-    return TopicLayout("t", tuple(PartitionLayout(number, *each) for number, each in enumerate(partitions)))
+    return TopicLayout("t", tuple(PartitionLayout(number, *partition) for number, partition in enumerate(partitions)))
 
 
 def test_a_topic_with_all_replicas_in_sync_has_no_warnings():
-    found = layout((1, (1, 2), (2, 1)), (2, (2, 1), (1, 2)))
+    topic = layout((1, (1, 2), (2, 1)), (2, (2, 1), (1, 2)))
 
-    assert (found.replication_factor, found.leaderless, found.under_replicated) == (2, 0, 0)
+    assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (2, 0, 0)
 
 
 def test_partitions_without_a_leader_or_a_replica_are_counted():
-    found = layout((1, (1, 2, 3), (1,)), (None, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
+    topic = layout((1, (1, 2, 3), (1,)), (None, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
 
-    assert (found.replication_factor, found.leaderless, found.under_replicated) == (3, 1, 2)
+    assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (3, 1, 2)
 
 
 def test_an_unavailable_broker_counts_if_it_has_replicas():
     """Topics that are created meanwhile get as many replicas as the others."""
-    found = ClusterLayout("id", (1, 2), {"t": layout((1, (1, 2, 3), (1, 2)))})
+    cluster = ClusterLayout("id", (1, 2), {"t": layout((1, (1, 2, 3), (1, 2)))})
 
-    assert (found.brokers, found.size) == ((1, 2), 3)
+    assert (cluster.brokers, cluster.size) == ((1, 2), 3)

@@ -225,11 +225,11 @@ def test_a_pattern_allows_the_whole_names_that_match_it(pattern, user, client_id
 
 def test_a_protected_topic_cannot_be_changed_and_others_can():
     permissions = TopicPermissions(".*", iter(["mutation-requests", "mutation.decisions"]), "users")
-    found = {
+    denials = {
         name: permissions.denial(name, "alice", "app")
         for name in ("mutation-requests", "mutation.decisions", "users.bob", "mutation-requests-2", "usersXbob")
     }
-    assert found == {
+    assert denials == {
         "mutation-requests": "topic mutation-requests is protected",
         "mutation.decisions": "topic mutation.decisions is protected",
         "users.bob": "topic users.bob is protected",

@@ -47,9 +47,9 @@ def described(*entries):
 def altered(request, rejected=None):
     """Return the response to a change, which rejects entities by their first name."""
     results = []
-    for each in request["entries"]:
-        code, message = (rejected or {}).get(each["entity"][0]["entityName"], (0, None))
-        results.append({"errorCode": code, "errorMessage": message, "entity": each["entity"]})
+    for requested in request["entries"]:
+        code, message = (rejected or {}).get(requested["entity"][0]["entityName"], (0, None))
+        results.append({"errorCode": code, "errorMessage": message, "entity": requested["entity"]})
     return {"throttleTimeMs": 0, "entries": results}
 
 
@@ -83,8 +83,8 @@ def test_only_rates_of_users_and_client_ids_are_read(protocol, broker):
 def test_only_the_rate_is_set_or_removed(protocol, broker):
     running = broker({ALTER: altered})
     assert cluster(protocol, running.address).alter({ALICE: 5.0, DEFAULT: None}) == {}
-    ((_, request),) = [each for each in running.requests if each[0] == ALTER]
-    assert [each["ops"] for each in request["entries"]] == [
+    ((_, request),) = [call for call in running.requests if call[0] == ALTER]
+    assert [requested["ops"] for requested in request["entries"]] == [
         [{"key": "controller_mutation_rate", "value": 5.0, "remove": False}],
         [{"key": "controller_mutation_rate", "value": 0.0, "remove": True}],
     ]

@@ -152,7 +152,7 @@ def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not
     asker.loop.wait_until(62)
     later = asker.ask(seconds=7)
     asker.loop.wait_until(69)
-    assert [each.result().silent_ms for each in (short, later)] == [2000, 9000]
+    assert [future.result().silent_ms for future in (short, later)] == [2000, 9000]
 
 
 def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is_written(limited):
@@ -453,9 +453,9 @@ def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
         decisions = Decisions(writer, reader, TopicSettings(), "me-", on_decision)
         decisions.start()
         asked = [decisions.request(DecisionRequest(REQUEST, 10_000)) for _ in range(3)]
-        replies = [await asyncio.wait_for(each.reply, 10) for each in asked[1:]]
+        replies = [await asyncio.wait_for(ask.reply, 10) for ask in asked[1:]]
         decisions.close()
-        return [each.request_id for each in asked], replies
+        return [ask.request_id for ask in asked], replies
 
     sent, replies = asyncio.run(run())
     assert (taken, closed) == (sent, [True])

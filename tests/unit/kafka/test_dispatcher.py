@@ -88,8 +88,8 @@ def client(job, base_settings):  # noqa: ARG001 it stands in for Kafka
 
 
 def call(client, *names, seconds=None, find=None):
-    found = [TopicMutation(name, 1) for name in names]
-    return client.call(CallOptions(Operation.CREATE_TOPICS), names, find or (lambda _: found), seconds)
+    mutations = [TopicMutation(name, 1) for name in names]
+    return client.call(CallOptions(Operation.CREATE_TOPICS), names, find or (lambda _: mutations), seconds)
 
 
 def error_of(future):
@@ -109,10 +109,10 @@ def test_a_name_that_is_given_twice_is_not_requested(client, job):
     futures = call(client, "a", "b", "a")
     assert error_of(futures["a"]) == "INVALID_REQUEST"
     assert (futures["b"].result(10), job.carried) == (None, ["b"])
-    found = []
-    assert error_of(call(client, "c", "c", find=found.append)["c"]) == "INVALID_REQUEST"
+    mutations = []
+    assert error_of(call(client, "c", "c", find=mutations.append)["c"]) == "INVALID_REQUEST"
     client.close(wait_for_calls=True)
-    assert found == []
+    assert mutations == []
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ class Topic:
         pass
 
     def position(self, partitions):
-        return [TopicPartition(each.topic, each.partition, self._next) for each in partitions]
+        return [TopicPartition(partition.topic, partition.partition, self._next) for partition in partitions]
 
     def poll(self, _):
         if self._next >= len(self.changes):
@@ -176,4 +176,4 @@ def test_a_clock_that_was_ahead_counts_until_the_next_change(topic, monkeypatch)
     assert (log.now, len(log.timeline.configured(log.now))) == (9000, 1)
     topic.changes.append(change(1, at=1500))
     log.read_to_end()
-    assert (log.now, [each.moment for each in log.timeline.scheduled(log.now)]) == (1500, [9000])
+    assert (log.now, [scheduled.moment for scheduled in log.timeline.scheduled(log.now)]) == (1500, [9000])

@@ -56,7 +56,7 @@ def opened(monkeypatch):
 
     def read_log(_settings, *, with_entries):
         assert with_entries  # the writer looks for its records
-        logs.append(FakeLog(lambda: [each() for each in reads]))
+        logs.append(FakeLog(lambda: [read() for read in reads]))
         return logs[-1]
 
     monkeypatch.setattr(rates, "read_log", read_log)

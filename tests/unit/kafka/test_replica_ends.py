@@ -99,7 +99,7 @@ def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broke
     resumed.set()
     hanging.answers |= ends(p0=9)
     until(lambda: replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 9}, True), 30)
-    assert [each.getMessage() for each in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         f"127.0.0.1:{hanging.port} does not return the log end offset of its replica of topic quotas: no answer"
     ]
 

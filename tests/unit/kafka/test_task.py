@@ -46,8 +46,8 @@ def task(operation=CREATE, name="a", partitions=1, *, validate_only=False, **det
 )
 def test_tasks_are_grouped_into_calls(tasks, calls):
     """Their order is kept: a topic that is deleted between two creations may be created again by the second."""
-    grouped = group_into_calls([task(*each[:3], validate_only=each[3:] == (True,)) for each in tasks])
-    assert ["".join(each.name for each in call) for call in grouped] == calls
+    grouped = group_into_calls([task(*fields[:3], validate_only=fields[3:] == (True,)) for fields in tasks])
+    assert ["".join(member.name for member in call) for call in grouped] == calls
 
 
 def test_a_call_has_at_most_500_topics():
@@ -102,7 +102,7 @@ def test_a_task_is_done_if_the_topic_has_the_intended_state(mutation, current, d
 def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
     """Rate 1, burst 11: the second topic goes into debt, the third is rejected, and so is all of the next decision."""
     _, decisions = decide(None, [resolved(5, 20, 1, rate=1.0), resolved(1, 2, rate=1.0)], TokenBucket(Window()))
-    assert [[topic.name for topic in admitted_topics(each.topics)] for each in decisions] == [
+    assert [[topic.name for topic in admitted_topics(decision.topics)] for decision in decisions] == [
         ["topic-0", "topic-1"],
         [],
     ]

@@ -110,8 +110,8 @@ def answering(content):
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
-            for each in kept:
-                each.close()
+            for connection in kept:
+                connection.close()
 
 
 @pytest.mark.parametrize("status", [301, 307])
@@ -146,8 +146,8 @@ def test_a_malformed_response_is_reported_in_one_line(server, content, error):
 
 
 def test_the_message_to_a_broker_is_that_of_rfc_7628():
-    found = bearer_message(Token("t.o.k", extensions={"logicalCluster": "lkc-1"}))
-    assert found == b"n,,\x01auth=Bearer t.o.k\x01logicalCluster=lkc-1\x01\x01"
+    message = bearer_message(Token("t.o.k", extensions={"logicalCluster": "lkc-1"}))
+    assert message == b"n,,\x01auth=Bearer t.o.k\x01logicalCluster=lkc-1\x01\x01"
 
 
 def test_the_user_of_a_client_is_the_subject_of_its_token(server):
@@ -325,7 +325,7 @@ def test_the_target_has_the_function_or_its_own_token_server():
     assert load("counted").target_connection.security.token_function == name
     login = ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=OAUTHBEARER"]
     server = ["token_endpoint_url=http://idp/token", "client_id=a", "client_secret=b"]
-    own = [*login, *(f"sasl_oauthbearer_{each}" for each in server)]
-    target = load("counted", *(f"target.{each}" for each in own)).target_connection.security
+    own = [*login, *(f"sasl_oauthbearer_{option}" for option in server)]
+    target = load("counted", *(f"target.{option}" for option in own)).target_connection.security
     assert (target.token_function, target.oauth.client_id) == ("", "a")
     assert load("counted").target_connection.security != Security()

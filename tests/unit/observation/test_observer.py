@@ -51,7 +51,7 @@ def test_a_cost_missing_from_the_log_is_assumed_and_marked():
 def test_requests_have_unique_ids():
     by = observer(a=1)
     lines = [grown(AT, "a", 2), grown(AT, "a", 3, correlation_id=6), grown("2026-11-22 17:39:56,315", "a", 4)]
-    assert len({observe(by, each).request_id for each in lines}) == 3
+    assert len({observe(by, logged).request_id for logged in lines}) == 3
 
 
 def test_a_validation_counts_as_a_request_and_not_as_mutations():
@@ -62,7 +62,7 @@ def test_a_validation_counts_as_a_request_and_not_as_mutations():
 
 
 def costs(sizes, *lines):
-    requests = [read_line(each, LogTime(ZoneInfo("UTC"))) for each in lines]
+    requests = [read_line(logged, LogTime(ZoneInfo("UTC"))) for logged in lines]
     return [[sizes.cost(request, topic) for topic in request.topics] for request in requests]
 
 

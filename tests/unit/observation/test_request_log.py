@@ -20,23 +20,23 @@ def read(text):
 
 
 def test_a_line_has_the_client_the_time_and_the_clusters_answer():
-    found = read(created(AT, ("a", 3), ("b", 4), errors=[0, 89], throttle_ms=700, client_id="app", correlation_id=9))
-    assert found.operation is Operation.CREATE_TOPICS
-    assert (found.principal, found.client_id, found.correlation_id, found.api_version) == ("User:alice", "app", 9, 7)
-    assert (found.received_at, found.completed_at) == (AT_MS - 50, AT_MS)
-    assert found.throttle_time_ms == 700
-    assert [(each.name, each.count, each.error_code, each.partitions) for each in found.topics] == [
+    entry = read(created(AT, ("a", 3), ("b", 4), errors=[0, 89], throttle_ms=700, client_id="app", correlation_id=9))
+    assert entry.operation is Operation.CREATE_TOPICS
+    assert (entry.principal, entry.client_id, entry.correlation_id, entry.api_version) == ("User:alice", "app", 9, 7)
+    assert (entry.received_at, entry.completed_at) == (AT_MS - 50, AT_MS)
+    assert entry.throttle_time_ms == 700
+    assert [(topic.name, topic.count, topic.error_code, topic.partitions) for topic in entry.topics] == [
         ("a", 3, 0, 3),
         ("b", 4, 89, -1),
     ]
-    assert not found.forwarded
+    assert not entry.forwarded
 
 
 def test_responses_are_matched_by_name_in_any_order():
     requested = [{"name": name, "numPartitions": 1} for name in ("a", "b")]
     answered = [{"name": "b", "errorCode": 36}, {"name": "a", "errorCode": 0}]
-    found = read(line(AT, 19, {"topics": requested}, {"topics": answered}))
-    assert [(each.name, each.error_code) for each in found.topics] == [("a", 0), ("b", 36)]
+    entry = read(line(AT, 19, {"topics": requested}, {"topics": answered}))
+    assert [(topic.name, topic.error_code) for topic in entry.topics] == [("a", 0), ("b", 36)]
 
 
 def test_partitions_with_assigned_brokers_are_counted():
@@ -50,25 +50,28 @@ def test_a_deletion_by_id_has_the_name_in_the_response_if_any():
     requested = [{"name": None, "topicId": "known"}, {"name": None, "topicId": "hidden"}]
     answered = [{"name": "a", "topicId": "known", "errorCode": 0}, {"name": None, "topicId": "hidden", "errorCode": 29}]
     topics = read(line(AT, 20, {"topics": requested}, {"responses": answered})).topics
-    assert [(each.name, each.topic_id, each.error_code) for each in topics] == [("a", "known", 0), (None, "hidden", 29)]
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in topics] == [
+        ("a", "known", 0),
+        (None, "hidden", 29),
+    ]
 
 
 def test_a_deletion_by_name_is_read_in_the_old_and_in_the_new_form():
     answered = [{"name": "b", "errorCode": 3}, {"name": "a", "errorCode": 0}]
     old = line(AT, 20, {"topicNames": ["a", "b"]}, {"responses": answered}, api_version=4)
-    assert [(each.name, each.topic_id, each.error_code) for each in read(old).topics] == [
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in read(old).topics] == [
         ("a", None, 0),
         ("b", None, 3),
     ]
     new = deleted(AT, "a")
     assert NO_ID.encode() in new
-    assert [(each.name, each.topic_id) for each in read(new).topics] == [("a", "id-of-a")]
+    assert [(topic.name, topic.topic_id) for topic in read(new).topics] == [("a", "id-of-a")]
 
 
 def test_a_topic_without_a_response_is_not_mistaken_for_done():
     lost = created(AT, ("a", 1))
     begin, end = lost.index(b'"response":') + len(b'"response":'), lost.index(b',"connection"')
-    assert [each.error_code for each in read(lost[:begin] + b"null" + lost[end:]).topics] == [-1]
+    assert [topic.error_code for topic in read(lost[:begin] + b"null" + lost[end:]).topics] == [-1]
 
 
 def test_a_client_named_like_an_api_does_not_make_a_line_invalid():
@@ -199,7 +202,7 @@ def test_a_line_without_a_time_has_none(head):
 
 def test_the_repeated_hour_in_autumn_continues_where_the_log_steps_back():
     time = LogTime(ZoneInfo("Europe/Berlin"))  # at 03:00 on 2026-10-25 clocks are set back to 02:00
-    read = [time.read(f"[2026-10-25 {each}]".encode())[0] for each in ("02:10:00,000", "02:59:59,000", "02:00:01,000")]
+    read = [time.read(f"[2026-10-25 {text}]".encode())[0] for text in ("02:10:00,000", "02:59:59,000", "02:00:01,000")]
     assert read == [ms("2026-10-25T00:10"), ms("2026-10-25T00:59:59"), ms("2026-10-25T01:00:01")]
     assert time.read(b"[2026-10-25 02:30:00,000]") == (ms("2026-10-25T01:30"), 1)
     assert time.read(b"[2026-10-25 03:00:00,000]") == (ms("2026-10-25T02:00"), 1)

@@ -29,8 +29,8 @@ def read(block):
     """Return the requests of a log."""
     lines, size = join(block)
     assert size == len(block)
-    found = [read_line(lines[begin:end], LogTime(ZoneInfo("UTC"))) for begin, end in mutation_lines(lines)]
-    return [each for each in found if each]
+    requests = [read_line(lines[begin:end], LogTime(ZoneInfo("UTC"))) for begin, end in mutation_lines(lines)]
+    return [request for request in requests if request]
 
 
 THAT_CUT = ["docker json-file", "cri", "fluent bit", "fluent bit's file", "fluentd", "journalctl -o json"]
@@ -44,10 +44,10 @@ def log(*lines):
 
 @pytest.mark.parametrize(("layout", "wrapper"), [*product(ONE_LINE, WRAPPERS), (PRINTED, "file")])
 def test_each_layout_in_each_wrapper_gives_the_same_request(layout, wrapper):
-    (found,) = read(log(*WRAPPERS[wrapper](LAYOUTS[layout](message(("a", 3), ("b", 4), client_id='"c"\\ Ä')))))
-    assert [(topic.name, topic.count, topic.error_code) for topic in found.topics] == [("a", 3, 0), ("b", 4, 0)]
-    assert (found.principal, found.client_id) == ("User:alice", '"c"\\ Ä')
-    assert (found.received_at, found.completed_at) == (AT_MS - 50, AT_MS)
+    (request,) = read(log(*WRAPPERS[wrapper](LAYOUTS[layout](message(("a", 3), ("b", 4), client_id='"c"\\ Ä')))))
+    assert [(topic.name, topic.count, topic.error_code) for topic in request.topics] == [("a", 3, 0), ("b", 4, 0)]
+    assert (request.principal, request.client_id) == ("User:alice", '"c"\\ Ä')
+    assert (request.received_at, request.completed_at) == (AT_MS - 50, AT_MS)
 
 
 WAYS = st.tuples(
@@ -75,7 +75,7 @@ def test_pieces_of_a_long_line_are_joined_also_between_lines_of_another_stream(w
     other = [line.replace("stdout", "stderr").replace('"12"', '"13"') for line in pieces]
     lines = [line for pair in zip(pieces, other, strict=True) for line in pair]
     assert len(pieces) > 1
-    assert [sum(topic.count for topic in found.topics) for found in read(log(*lines))] == [4800, 4800]
+    assert [sum(topic.count for topic in request.topics) for request in read(log(*lines))] == [4800, 4800]
 
 
 @pytest.mark.parametrize("wrapper", THAT_CUT)
@@ -92,7 +92,7 @@ def test_a_block_ends_before_the_first_piece_of_a_line_whose_last_one_is_missing
 
 def test_json_over_several_lines_is_whole_with_its_last_one():
     block = log(*[LAYOUTS[PRINTED](message((name, 3))) for name in ("a", "b")])
-    assert [found.topics[0].name for found in read(block)] == ["a", "b"]
+    assert [request.topics[0].name for request in read(block)] == ["a", "b"]
     first = block[: len(block) // 2]
     for size in range(len(first) + 1, len(block) - 1, 40):
         assert join(block[:size])[1] == len(first)
@@ -167,11 +167,11 @@ def test_an_unreadable_line_is_named_by_its_beginning():
 )
 def test_the_time_of_a_runtime_is_more_exact_than_whole_seconds_and_that_of_a_shipper_is_not(wrapper, completed_at):
     line = f"2026-11-22 17:39:55 DEBUG [a] logger:280 - {message(('a', 1), totalTimeMs=0)}\n"
-    assert [found.completed_at for found in read(log(wrapper % json.dumps(line)))] == [completed_at]
+    assert [request.completed_at for request in read(log(wrapper % json.dumps(line)))] == [completed_at]
 
 
 def test_whole_seconds_keep_the_order_of_the_log():
     lines = [f"2026-11-22 17:39:55 DEBUG [a] logger:280 - {message(('a', 1), totalTimeMs=ms)}" for ms in (3, 900, 1800)]
-    found = read(log(*lines))
-    assert [each.received_at - 1_795_369_195_000 for each in found] == [0, 0, -1000]
-    assert [each.completed_at - each.received_at for each in found] == [3, 900, 1800]
+    requests = read(log(*lines))
+    assert [request.received_at - 1_795_369_195_000 for request in requests] == [0, 0, -1000]
+    assert [request.completed_at - request.received_at for request in requests] == [3, 900, 1800]

@@ -65,10 +65,10 @@ def test_each_schema_has_the_newest_draft_and_a_unique_name(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_type_and_field_says_what_it_means(name):
     schema = schema_of(name)
-    for each in [schema, *schema["$defs"].values()]:
-        assert each["description"]
+    for definition in [schema, *schema["$defs"].values()]:
+        assert definition["description"]
         assert [
-            field for field, field_schema in each.get("properties", {}).items() if not field_schema["description"]
+            field for field, field_schema in definition.get("properties", {}).items() if not field_schema["description"]
         ] == []
 
 
@@ -102,18 +102,18 @@ def test_the_results_of_deciding_match_the_schemas_of_decisions_and_dead_letters
         b"\xff",
     ]
     bob = {"entity": {"user": "bob", "client-id": None}, "controller_mutation_rate": 1, "shadow": True}
-    quotas = read_quotas([json.dumps(each).encode() for each in (ALICE, bob)])
+    quotas = read_quotas([json.dumps(quota).encode() for quota in (ALICE, bob)])
     policy = Policy(deduplication=Deduplication(window_ms=1000))
     answers = [
-        codec.encode(each)
-        for each in simulate(lines, quotas, TokenBucket(Window(), policy.deduplication), policy=policy)
+        codec.encode(answer)
+        for answer in simulate(lines, quotas, TokenBucket(Window(), policy.deduplication), policy=policy)
     ]
-    assert [problems("decision", each) for each in answers[:-2]] == [[]] * 8
-    assert [problems("dead-letter", each) for each in answers[-2:]] == [[]] * 2
-    assert all(problems("decision", each) for each in answers[-2:])
-    shown = [json.loads(each) for each in answers[:-2]]
-    assert [bool(each["repeats"]) for each in shown].count(True) == 1
-    assert [bool(each["shadow"]) for each in shown].count(True) == 2
+    assert [problems("decision", answer) for answer in answers[:-2]] == [[]] * 8
+    assert [problems("dead-letter", answer) for answer in answers[-2:]] == [[]] * 2
+    assert all(problems("decision", answer) for answer in answers[-2:])
+    shown = [json.loads(answer) for answer in answers[:-2]]
+    assert [bool(decision["repeats"]) for decision in shown].count(True) == 1
+    assert [bool(decision["shadow"]) for decision in shown].count(True) == 2
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ BAD = {
     "quota-log": [
         b"{}",
         *(
-            json.dumps(each).encode()
-            for each in (
+            json.dumps(record).encode()
+            for record in (
                 {"entity": {"user": "alice"}},
                 ALICE | {"entity": {}},
                 ALICE | {"entity": {"user": ""}},
@@ -206,13 +206,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "record"), [(name, each) for name, some in GOOD.items() for each in some])
+@pytest.mark.parametrize(("name", "record"), [(name, record) for name, some in GOOD.items() for record in some])
 def test_records_that_the_reader_accepts_are_valid(name, record):
     READERS[name](record)
     assert problems(name, record) == []
 
 
-@pytest.mark.parametrize(("name", "record"), [(name, each) for name, some in BAD.items() for each in some])
+@pytest.mark.parametrize(("name", "record"), [(name, record) for name, some in BAD.items() for record in some])
 def test_records_that_the_reader_rejects_are_invalid(name, record):
     with pytest.raises(BadRecord):
         READERS[name](record)
@@ -253,8 +253,8 @@ def test_any_nulls_together_count_as_absent(fields, topics, observed):
                 "operation": "CREATE_TOPICS",
                 "api_version": 6,
                 "topics": [
-                    {"name": "t", "partitions": 1, **{name: value for name, value in each.items() if keep(value)}}
-                    for each in topics
+                    {"name": "t", "partitions": 1, **{name: value for name, value in topic.items() if keep(value)}}
+                    for topic in topics
                 ],
                 "observed": {
                     "at": 1,

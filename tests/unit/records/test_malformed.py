@@ -116,10 +116,10 @@ def resolve_value(value):
 
 
 def error_of(value):
-    found = resolve_value(value)
-    assert isinstance(found, DeadLetter)
-    assert found.value == value.decode()
-    return found.error
+    letter = resolve_value(value)
+    assert isinstance(letter, DeadLetter)
+    assert letter.value == value.decode()
+    return letter.error
 
 
 def named(name):
@@ -167,8 +167,10 @@ NAMES = [*LOOKALIKES, *ACCENTS, *SEPARATORS]
 def test_each_name_is_a_separate_user_with_its_own_bucket():
     """Each spends the same burst of 11 down to -1; a shared bucket would reject the second."""
     requests = [request_json(12, user=user, timestamp=0) for user in NAMES]
-    found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, BEGINNING)), TokenBucket(Window())))
-    assert [(each.user, each.user_tag, each.tokens) for each in found] == [(user, user, -1.0) for user in NAMES]
+    decisions = list(simulate(requests, timeline((QuotaEntity(None), 1.0, BEGINNING)), TokenBucket(Window())))
+    assert [(decision.user, decision.user_tag, decision.tokens) for decision in decisions] == [
+        (user, user, -1.0) for user in NAMES
+    ]
 
 
 def test_all_names_are_displayed_differently():
@@ -176,7 +178,7 @@ def test_all_names_are_displayed_differently():
     for show in (quoted, lambda name: str(QuotaEntity(name)), lambda name: format_tags({"user": name})):
         seen = [show(name).encode("ascii", "ignore").decode() for name in NAMES]
         assert len(set(seen)) == len(NAMES)
-        assert all(each.isprintable() for each in seen)
+        assert all(name.isprintable() for name in seen)
 
 
 def test_all_names_are_displayed_differently_on_the_dashboard():

@@ -31,13 +31,13 @@ def wheel(tmp_path_factory):
 
 def metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = [each for each in archive.namelist() if each.endswith("/METADATA")]
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
         return BytesParser().parsebytes(archive.read(name))
 
 
 def test_the_wheel_has_all_modules_and_their_data_files(wheel):
     with zipfile.ZipFile(wheel) as files:
-        found = {name for name in files.namelist() if ".dist-info/" not in name}
+        names = {name for name in files.namelist() if ".dist-info/" not in name}
     modules = {str(file.relative_to(CHECKOUT)) for part in ("jobs", "quota", "schemas") for file in modules_of(part)}
     read = {f"jobs/conf/{name}" for name in ("fair-scheduler.xml", "log4j2.properties", "spark-defaults.conf")}
     assets = {
@@ -46,7 +46,7 @@ def test_the_wheel_has_all_modules_and_their_data_files(wheel):
         for file in modules_of("jobs", kind)
     }
     schemas = {str(file.relative_to(CHECKOUT)) for file in modules_of("schemas", "json")}
-    assert found == modules | read | assets | schemas | {
+    assert names == modules | read | assets | schemas | {
         "jobs/observe/example.log.gz",
         "jobs/sandbox/bootstrap.checkpoint",
         "quota/wire/messages.json",
@@ -114,7 +114,7 @@ def check(run, work):
         run("mutation-quota", "--version"),
         re.MULTILINE,
     )
-    assert sorted(each.name for each in work.iterdir()) == ["q.yaml", "requests.jsonl"]
+    assert sorted(path.name for path in work.iterdir()) == ["q.yaml", "requests.jsonl"]
     assert not (work.parent / "home").exists()
     for module in ("pyspark", "pandas", "pyarrow", "numpy"):
         assert "ModuleNotFoundError" in run("python", "-c", f"import {module}", status=1)
@@ -151,8 +151,8 @@ def test_a_command_names_the_extra_that_it_needs(base, command, message):
 
 
 def test_the_base_installation_is_small(installed):
-    files = {each.resolve() for each in installed.glob("lib/python*/site-packages/*")}
-    sizes = [file.stat().st_size for each in files for file in ([each] if each.is_file() else each.rglob("*.*"))]
+    files = {path.resolve() for path in installed.glob("lib/python*/site-packages/*")}
+    sizes = [file.stat().st_size for path in files for file in ([path] if path.is_file() else path.rglob("*.*"))]
     assert sum(sizes) < BASE_MEGABYTES * 1_000_000
 
 
@@ -187,10 +187,10 @@ def test_jars_are_installed_as_packages(tmp_path):
     assert write_jar_wheel(tmp_path, "s3", "0.1.0", tmp_path / "jars", EPOCH).read_bytes() == first
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
     subprocess.run([*pip, "--disable-pip-version-check", "--target", tmp_path / "to", wheel], check=True)
-    found = {str(file.relative_to(tmp_path / "to")) for file in (tmp_path / "to").rglob("*") if file.is_file()}
+    names = {str(file.relative_to(tmp_path / "to")) for file in (tmp_path / "to").rglob("*") if file.is_file()}
     info = "kafka_mutation_quota_s3_jars-0.1.0.dist-info"
-    assert {"kafka_mutation_quota_s3_jars/__init__.py", "kafka_mutation_quota_s3_jars/a-1.jar"} <= found
-    assert {f"{info}/METADATA", f"{info}/RECORD", f"{info}/WHEEL"} <= found
+    assert {"kafka_mutation_quota_s3_jars/__init__.py", "kafka_mutation_quota_s3_jars/a-1.jar"} <= names
+    assert {f"{info}/METADATA", f"{info}/RECORD", f"{info}/WHEEL"} <= names
 
 
 def test_an_extra_requires_its_jars_in_the_version_of_the_project(wheel):
@@ -211,16 +211,16 @@ def test_the_sbom_names_packages_and_jars_as_their_registries_do(wheel, tmp_path
     assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
     assert bom["metadata"]["timestamp"] == "2026-09-21T14:13:20Z"
     assert bom["metadata"]["component"]["purl"] == "pkg:pypi/kafka-mutation-quota@0.1.0"
-    found = {each["purl"]: each for each in bom["components"]}
-    assert {"pkg:pypi/pyspark@4.2.0", "pkg:pypi/typing-extensions@4.16.0"} <= found.keys()
-    assert "pkg:pypi/pytest@9.2.0" not in found
-    assert "pkg:maven/io.delta/delta-storage@4.4.0" in found
-    clients = found["pkg:maven/org.apache.kafka/kafka-clients@4.2.1"]
+    components = {component["purl"]: component for component in bom["components"]}
+    assert {"pkg:pypi/pyspark@4.2.0", "pkg:pypi/typing-extensions@4.16.0"} <= components.keys()
+    assert "pkg:pypi/pytest@9.2.0" not in components
+    assert "pkg:maven/io.delta/delta-storage@4.4.0" in components
+    clients = components["pkg:maven/org.apache.kafka/kafka-clients@4.2.1"]
     # printf jar | sha256sum
     assert clients["hashes"][0]["content"] == "0163f1eea7894350060624d315234d40c508ab251ba121714e234503045faadd"
     versions = dict(re.findall(r"^(\S+)==(\S+)", (CHECKOUT / "conf/constraints.txt").read_text(), re.MULTILINE))
     named = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in versions.items()}
-    pypi = [purl.removeprefix("pkg:pypi/").split("@") for purl in found if purl.startswith("pkg:pypi/")]
+    pypi = [purl.removeprefix("pkg:pypi/").split("@") for purl in components if purl.startswith("pkg:pypi/")]
     assert {name: named[name] for name, _ in pypi} == dict(pypi)
 
 

@@ -70,8 +70,8 @@ def with_files(files):
 
     def _with_files(settings):
         return [
-            re.sub("=(file:)?([A-Z]+)$", lambda found: f"={found[1] or ''}{paths.get(found[2], found[2])}", each)
-            for each in settings
+            re.sub("=(file:)?([A-Z]+)$", lambda match: f"={match[1] or ''}{paths.get(match[2], match[2])}", setting)
+            for setting in settings
         ]
 
     return _with_files
@@ -160,8 +160,8 @@ def test_security_as_each_client_takes_it(with_files, settings, both, librdkafka
 
 def test_without_an_authority_the_token_server_is_verified_by_those_of_the_system():
     """libcurl in confluent-kafka's wheel finds them on no system but Red Hat's."""
-    found = load(*TOKENS, "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token").kafka.security.librdkafka()
-    assert found.get("https.ca.location") == ssl.get_default_verify_paths().cafile
+    options = load(*TOKENS, "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token").kafka.security.librdkafka()
+    assert options.get("https.ca.location") == ssl.get_default_verify_paths().cafile
     assert "https.ca.location" not in load(*TOKENS).kafka.security.librdkafka()
 
 
@@ -186,7 +186,7 @@ OF_BOB = ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=SCRAM-SHA-256", "s
 )
 def test_the_target_has_the_security_of_kafka_or_its_own(with_files, kafka, target, security):
     login = ["kafka.sasl_password=p"] if kafka is SASL else []
-    settings = load(*kafka, *login, "kafka.target_servers=t:1", *with_files(f"target.{each}" for each in target))
+    settings = load(*kafka, *login, "kafka.target_servers=t:1", *with_files(f"target.{setting}" for setting in target))
     assert settings.target_connection == Connection("t:1", security)
 
 
@@ -430,19 +430,19 @@ KERBEROS = [
 
 
 def test_properties_override_the_settings():
-    found = load(
+    loaded = load(
         "kafka.security_protocol=SSL",
         "kafka.librdkafka.ssl.endpoint.identification.algorithm=none",
         "kafka.librdkafka.client.rack=a",
         "kafka.java.client.rack=b",
         "kafka.java.ssl.endpoint.identification.algorithm=",
     )
-    assert found.kafka.security.librdkafka() == {
+    assert loaded.kafka.security.librdkafka() == {
         "security.protocol": "SSL",
         "ssl.endpoint.identification.algorithm": "none",
         "client.rack": "a",
     }
-    assert kafka_options(found) == {
+    assert kafka_options(loaded) == {
         "kafka.bootstrap.servers": "127.0.0.1:9092",
         "kafka.security.protocol": "SSL",
         "kafka.ssl.endpoint.identification.algorithm": "",
@@ -474,13 +474,13 @@ def test_other_properties_are_passed_to_the_client():
 
 
 def test_a_mechanism_may_be_one_that_the_settings_do_not_know():
-    found = load(*KERBEROS, "kafka.java.sasl.mechanism=GSSAPI", "kafka.java.sasl.jaas.config=a.Module required;")
-    assert found.kafka.security.librdkafka() == {
+    loaded = load(*KERBEROS, "kafka.java.sasl.mechanism=GSSAPI", "kafka.java.sasl.jaas.config=a.Module required;")
+    assert loaded.kafka.security.librdkafka() == {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanisms": "GSSAPI",
         "sasl.kerberos.principal": "enforce",
     }
-    assert found.kafka.security.java() == {
+    assert loaded.kafka.security.java() == {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "GSSAPI",
         "sasl.jaas.config": "a.Module required;",
@@ -495,12 +495,12 @@ def test_a_mechanism_only_for_librdkafka_is_reported_if_spark_needs_it_too():
 def test_all_values_are_masked():
     given = ["kafka.librdkafka.client.rack=xyzzy", "kafka.java.some.file=xyzzy"]
     loaded = load_with_origins(given, None, {}, with_default_file=False)
-    found = {each.name: (each.value, each.origin) for each in listed_settings(loaded)}
-    assert found["kafka.librdkafka.client.rack"] == ("********", "option")
-    assert found["kafka.java.some.file"] == ("********", "option")
-    assert found["target.librdkafka.client.rack"] == ("********", "kafka")
-    for each in (found, loaded, loaded.origins, loaded.settings.kafka.connection, loaded.settings.target_connection):
-        assert "xyzzy" not in f"{each!r} {each}"
+    listed = {setting.name: (setting.value, setting.origin) for setting in listed_settings(loaded)}
+    assert listed["kafka.librdkafka.client.rack"] == ("********", "option")
+    assert listed["kafka.java.some.file"] == ("********", "option")
+    assert listed["target.librdkafka.client.rack"] == ("********", "kafka")
+    for shown in (listed, loaded, loaded.origins, loaded.settings.kafka.connection, loaded.settings.target_connection):
+        assert "xyzzy" not in f"{shown!r} {shown}"
 
 
 def test_spark_hides_the_options_of_its_sources_and_sinks():

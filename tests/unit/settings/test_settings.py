@@ -204,7 +204,9 @@ def test_memory_in_bytes():
 def test_each_setting_is_described_with_its_upper_bound():
     """A bound that only keeps an integer within 32 bits is omitted."""
     sections = [type(section) for _, section in Settings()]
-    settings = {f"{each.__name__}.{name}": field for each in sections for name, field in each.model_fields.items()}
+    settings = {
+        f"{section.__name__}.{name}": field for section in sections for name, field in section.model_fields.items()
+    }
     bounds = {
         name: next((rule.le for rule in field.metadata if hasattr(rule, "le")), None)
         for name, field in settings.items()
@@ -259,18 +261,18 @@ def listed(tmp_path):
 
     def _listed(*overrides, **environment):
         loaded = load_with_origins(overrides, file, environment)
-        return {each.name: each for each in listed_settings(loaded)}
+        return {setting.name: setting for setting in listed_settings(loaded)}
 
     return _listed
 
 
 def test_every_setting_has_its_default_if_it_is_not_set():
-    found = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
+    settings = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
 
-    assert {each.origin for each in found} == {"default", "kafka"}
-    assert not [each.name for each in found if each.changed]
-    assert found[0].name == "kafka.security_protocol"
-    assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {each.name for each in found}
+    assert {setting.origin for setting in settings} == {"default", "kafka"}
+    assert not [setting.name for setting in settings if setting.changed]
+    assert settings[0].name == "kafka.security_protocol"
+    assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {setting.name for setting in settings}
 
 
 @pytest.mark.parametrize(
@@ -290,9 +292,9 @@ def test_every_setting_has_its_default_if_it_is_not_set():
     ],
 )
 def test_logins_and_parameters_of_secrets_are_masked_in_any_value(listed, value, shown):
-    found = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
-    assert found["quota.callback_configs.registry"].value == shown
-    assert found["quota.altered_by"].value == shown
+    settings = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
+    assert settings["quota.callback_configs.registry"].value == shown
+    assert settings["quota.altered_by"].value == shown
 
 
 def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
@@ -302,7 +304,7 @@ def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
 
 
 def test_each_setting_shows_its_origin(listed, tmp_path):
-    found = listed(
+    settings = listed(
         "topics.partitions=4",
         Override("metrics.port=9", "--port"),
         MUTATION_QUOTA__QUOTA__WINDOW_NUM="20",
@@ -310,7 +312,7 @@ def test_each_setting_shows_its_origin(listed, tmp_path):
     )
 
     def row_of(name):
-        return found[name].value, found[name].origin, found[name].source
+        return settings[name].value, settings[name].origin, settings[name].source
 
     assert row_of("quota.shadow") == (True, "file", str(tmp_path / "settings.toml"))
     assert row_of("quota.window_num") == (20, "environment", "MUTATION_QUOTA__QUOTA__WINDOW_NUM")
@@ -322,15 +324,15 @@ def test_each_setting_shows_its_origin(listed, tmp_path):
 
 
 def test_entries_of_a_table_are_separate_settings(listed):
-    found = listed()["quota.callback_configs.group.payments.users"]
+    setting = listed()["quota.callback_configs.group.payments.users"]
 
-    assert (found.value, found.default, found.changed, found.origin) == ("alice", None, True, "file")
+    assert (setting.value, setting.default, setting.changed, setting.origin) == ("alice", None, True, "file")
 
 
 def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
     key = tmp_path / "password"
     key.write_text("hidden")
-    found = listed(
+    settings = listed(
         "kafka.security_protocol=SASL_PLAINTEXT",
         "kafka.sasl_mechanism=PLAIN",
         "kafka.sasl_username=ann",
@@ -343,7 +345,7 @@ def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
         "kafka.java.ssl.key.password=file:hidden",
     )
 
-    masked = {name for name, each in found.items() if each.value == "********"}
+    masked = {name for name, setting in settings.items() if setting.value == "********"}
     assert masked == {
         "kafka.sasl_password",
         "quota.callback_configs.group.password",
@@ -351,9 +353,9 @@ def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
         "spark.conf.a.secret.of.it",
         "kafka.java.ssl.key.password",
     }
-    assert found["kafka.ssl_key_password"].value == ""
-    assert found["target.sasl_password"].value == f"file:{key}"
-    assert "hidden" not in repr(found)
+    assert settings["kafka.ssl_key_password"].value == ""
+    assert settings["target.sasl_password"].value == f"file:{key}"
+    assert "hidden" not in repr(settings)
 
 
 def test_the_target_shows_the_security_of_kafka_while_its_own_section_is_empty(listed):
@@ -467,7 +469,7 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
     """So that an endpoint and credentials are all that has to be written; what is written counts."""
 
     def options(*given):
-        overrides = [f"storage.options.fs.s3a.{each}" for each in given]
+        overrides = [f"storage.options.fs.s3a.{option}" for option in given]
         return storage_of(["storage.root=s3a://b/r", *overrides])
 
     own = options("endpoint=http://127.0.0.1:9000")

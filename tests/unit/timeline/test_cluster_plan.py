@@ -16,8 +16,8 @@ from tests.support.factories import timeline
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
 
 
-def summary(found):
-    return [(each.entity, each.kind, each.wanted, each.present) for each in found]
+def summary(compared):
+    return [(difference.entity, difference.kind, difference.wanted, difference.present) for difference in compared]
 
 
 def test_a_cluster_should_have_the_rates_in_force_and_no_removed_ones():
@@ -69,12 +69,12 @@ def test_a_missing_number_is_a_different_rate():
 def test_a_difference_is_a_step_of_a_diff_in_both_directions():
     changed, missing, removed = differences({ALICE: 5.0, BOB: 7.0, CAROL: None}, {ALICE: 9.0, CAROL: 1.0})
     rate = "controller_mutation_rate"
-    assert [str(each.step) for each in (changed, missing, removed)] == [
+    assert [str(difference.step) for difference in (changed, missing, removed)] == [
         f"~ user-principal 'alice': {rate}=9.0 -> {rate}=5.0",
         f"+ user-principal 'bob': {rate}=7.0",
         f"- user-principal 'carol': {rate}=1.0",
     ]
-    assert [str(each.drift) for each in (changed, missing, removed)] == [
+    assert [str(difference.drift) for difference in (changed, missing, removed)] == [
         f"~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
         f"- user-principal 'bob': {rate}=7.0",
         f"+ user-principal 'carol': {rate}=1.0",
@@ -86,13 +86,13 @@ def test_a_difference_is_a_step_of_a_diff_in_both_directions():
 def test_the_log_imports_the_quotas_of_a_cluster_and_removes_others():
     log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (CAROL, 1.0, 0), (CAROL, None, 10))
     steps = list(pull_steps({ALICE: 9.0, CAROL: 1.0, DEFAULT: 2.0}, log, 50))
-    assert [(each.sign, each.record.entity, each.before, each.after) for each in steps] == [
+    assert [(step.sign, step.record.entity, step.before, step.after) for step in steps] == [
         ("~", ALICE, Quota(5.0), Quota(9.0)),
         ("-", BOB, Quota(7.0), None),
         ("+", CAROL, None, Quota(1.0)),
         ("+", DEFAULT, None, Quota(2.0)),
     ]
-    assert [each.record for each in steps] == [
+    assert [step.record for step in steps] == [
         QuotaRecord(ALICE, 9.0, altered_configs=["controller_mutation_rate"]),
         QuotaRecord(BOB, None),
         QuotaRecord(CAROL, 1.0),
@@ -116,8 +116,8 @@ def test_a_quota_stays_in_shadow_unless_the_cluster_enforces_one():
 
 def test_a_rate_of_zero_is_shown_as_one():
     """A migrated cluster may have it; it is no missing rate."""
-    (found,) = differences({ALICE: 7.0}, {ALICE: 0.0})
-    assert str(found.drift) == (
+    (difference,) = differences({ALICE: 7.0}, {ALICE: 0.0})
+    assert str(difference.drift) == (
         "~ user-principal 'alice': controller_mutation_rate=7.0 -> controller_mutation_rate=0.0"
     )
 
@@ -145,7 +145,7 @@ KAFKAS = Window()
 
 
 def notes(*changes, at=0, window=KAFKAS):
-    return [(each.kind, str(each)) for each in quota_notes(timeline(*changes), at, window)]
+    return [(note.kind, str(note)) for note in quota_notes(timeline(*changes), at, window)]
 
 
 def test_nothing_is_reported_for_quotas_that_a_broker_can_enforce():
@@ -225,7 +225,7 @@ def test_rates_that_a_broker_cannot_compute_with_are_reported(rate, expected):
 def test_exempt_users_are_reported_with_the_quota_that_brokers_apply():
     app = QuotaEntity(client_id="app")
     log = timeline((DEFAULT, Quota(1.0), 0), (QuotaEntity("ops"), Quota(50.0), 0), (app, Quota(2.0), 0))
-    reported = [str(each) for each in exemption_notes(["ops", "admin", "ops"], wanted_rates(log, 0))]
+    reported = [str(note) for note in exemption_notes(["ops", "admin", "ops"], wanted_rates(log, 0))]
     assert reported == [
         "user 'admin' is exempt here (quota.exempt_users); brokers apply the quota of the default user-principal to it",
         "user 'ops' is exempt here (quota.exempt_users); brokers apply the quota of user-principal 'ops' to it",

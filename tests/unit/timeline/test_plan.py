@@ -88,7 +88,7 @@ def test_a_rollback_restores_earlier_quotas_and_earlier_scheduled_changes():
     ]
     assert steps[2].record == QuotaRecord(ALICE, 8.0, effective_at=2000, cancelled=True)
     assert [step.record.effective_at for step in steps[3:]] == [1000, 3000]
-    assert [(each.entity, each.quota.rate) for each in quotas.scheduled(100)] == [(BOB, 8.0), (ALICE, 8.0)]
+    assert [(change.entity, change.quota.rate) for change in quotas.scheduled(100)] == [(BOB, 8.0), (ALICE, 8.0)]
 
 
 BURST = QuotaChange(ALICE, Quota(5.0, 50.0), 1000, ("controller_mutation_burst",), scheduled=True)
@@ -111,9 +111,9 @@ def with_burst(*changes):
 def test_a_scheduled_option_is_set_as_a_whole_only_where_the_file_changes_the_rest(now, later, steps):
     """Alice has 5 and is to have a burst of 50 from 1000 on; the file has a rate now, and one from then on."""
     wanted = [QuotaRecord(ALICE, now), QuotaRecord(ALICE, later, 50.0, effective_at=1000)]
-    found = [step.record for step in plan(wanted, with_burst((ALICE, 5.0, 0)), 10)]
-    assert [(each.effective_at, each.quota) for each in found] == steps
-    assert all(each.altered_configs is None for each in found)
+    records = [step.record for step in plan(wanted, with_burst((ALICE, 5.0, 0)), 10)]
+    assert [(record.effective_at, record.quota) for record in records] == steps
+    assert all(record.altered_configs is None for record in records)
 
 
 def test_a_rollback_restores_a_scheduled_option_as_an_option():

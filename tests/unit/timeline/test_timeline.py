@@ -74,11 +74,11 @@ def test_an_uncovered_quota_is_in_force_for_its_bucket_since_then():
 
 def test_configured_quotas_are_listed_as_of_a_time():
     quotas = timeline((DEFAULT_USER, 1.0, 100), (ALICE, 5.0, 100), (ALICE, None, 200))
-    assert [(each.entity, each.quota.rate, each.moment) for each in quotas.configured(150)] == [
+    assert [(change.entity, change.quota.rate, change.moment) for change in quotas.configured(150)] == [
         (ALICE, 5.0, 100),
         (DEFAULT_USER, 1.0, 100),
     ]
-    assert [each.entity for each in quotas.configured(200)] == [DEFAULT_USER]
+    assert [change.entity for change in quotas.configured(200)] == [DEFAULT_USER]
 
 
 changes = st.lists(
@@ -99,9 +99,9 @@ def test_a_lookup_agrees_with_a_replay_of_the_log(log, moments):
         held = sorted((change for change in log if change[2] <= at), key=lambda change: change[2])
         now = {entity: rate for entity, rate, _ in held}
         expected = next((now[entity] for entity, _ in levels("alice", "app") if now.get(entity) is not None), None)
-        found = resolve(quotas, at)
-        assert (found and found[0]) == expected
-        assert found is None or found[1] <= at
+        resolved = resolve(quotas, at)
+        assert (resolved and resolved[0]) == expected
+        assert resolved is None or resolved[1] <= at
 
 
 def changed(rate, *configs, **options):

@@ -40,7 +40,7 @@ class Model:
         self.changes.append((moment, scheduled, whole, configs))
 
     def cancel(self, moment):
-        self.changes = [each for each in self.changes if each[:2] != (moment, True)]
+        self.changes = [change for change in self.changes if change[:2] != (moment, True)]
 
     def in_force(self, at):
         present = None
@@ -88,7 +88,7 @@ def written(steps):
             continue  # the command rejects an option without a quota
         else:
             # A rate for the time of a scheduled option that then has no quota is set as a whole.
-            is_whole = kind != "part" or (at is None and (moment, True) in [each[:2] for each in model.changes])
+            is_whole = kind != "part" or (at is None and (moment, True) in [change[:2] for change in model.changes])
             model.add(moment, delay is not None, is_whole, configs)
             quota = quota_of({**(at or {}), **configs} if kind == "part" else configs)
             altered = sorted(NAMES[name] for name in configs) if kind == "part" else [NAMES["rate"]]
@@ -117,7 +117,7 @@ def timeline_of(log):
 def compacted(log, lag_starts):
     """Compact as Kafka's cleaner does: only the last record of each key older than the lag stays."""
     last = {key: index for index, (timestamp, key, _) in enumerate(log) if timestamp < lag_starts}
-    return [each for index, each in enumerate(log) if each[0] >= lag_starts or last[each[1]] == index]
+    return [record for index, record in enumerate(log) if record[0] >= lag_starts or last[record[1]] == index]
 
 
 ALL = ("whole", {"rate": 5, "burst": 5, "max_debt_ms": 5})
@@ -135,11 +135,11 @@ def test_a_quota_at_any_time_is_what_the_changes_result_in_in_the_order_of_their
     whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
     for at in range(END + 1):
         expected = quota_of(model.in_force(at))
-        found = whole.resolve("alice", "", at).limit
-        assert (found and found.quota) == expected
+        limit = whole.resolve("alice", "", at).limit
+        assert (limit and limit.quota) == expected
         if at >= lag_starts:
-            found = rest.resolve("alice", "", at).limit
-            assert (found and found.quota) == expected
+            limit = rest.resolve("alice", "", at).limit
+            assert (limit and limit.quota) == expected
 
 
 def test_a_cancelled_change_leaves_no_trace():
@@ -153,7 +153,7 @@ def test_a_cancelled_change_leaves_no_trace():
         (4, QuotaRecord(ALICE, 9.0, effective_at=50, cancelled=True)),
     ):
         quotas.add(to_change(record, timestamp))
-    assert [(each.moment, each.quota) for each in quotas.scheduled(4)] == [(60, None), (70, None), (80, Quota(2.0))]
+    assert [(due.moment, due.quota) for due in quotas.scheduled(4)] == [(60, None), (70, None), (80, Quota(2.0))]
     assert [quotas.resolve("alice", "", at).limit is not None for at in (50, 60, 70, 80)] == [False, False, False, True]
 
 
@@ -173,7 +173,7 @@ def test_changes_by_operators_who_have_not_seen_each_other_survive_compaction(ef
     repaired = version.record(effective_at)
     assert is_complete(repaired, 1, version)
     rate = QuotaRecord(ALICE, 6.0, altered_configs=[NAMES["rate"]])
-    log = [(timestamp, each.key, codec.encode(each)) for timestamp, each in [*log, (1, repaired), (50, rate)]]
+    log = [(timestamp, record.key, codec.encode(record)) for timestamp, record in [*log, (1, repaired), (50, rate)]]
     assert timeline_of(compacted(log, 40)).latest(ALICE, 100).quota == Quota(6.0, 9.0, 7)
 
 
@@ -299,19 +299,19 @@ def test_requests_not_older_than_the_lag_are_decided_as_by_the_whole_log(changes
             record = structs.replace(data.draw(st.sampled_from(scheduled)), cancelled=True)  # noqa: PLW2901
         elif isinstance(record, QuotaRecord) and record.effective_at is not None and timestamp < record.effective_at:
             # As `cancel` does, a cancellation contains the change of its key.
-            scheduled = [each for each in scheduled if each.key != record.key] + [record]
+            scheduled = [change for change in scheduled if change.key != record.key] + [record]
         log.append((timestamp, record.key, codec.encode(record)))
     whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
     for at in range(lag_starts, LAST + 2):
-        expected, found = whole.resolve("alice", "app", at), rest.resolve("alice", "app", at)
-        assert found._replace(limit=None) == expected._replace(limit=None)
-        assert (found.limit and found.limit.quota) == (expected.limit and expected.limit.quota)
+        expected, resolution = whole.resolve("alice", "app", at), rest.resolve("alice", "app", at)
+        assert resolution._replace(limit=None) == expected._replace(limit=None)
+        assert (resolution.limit and resolution.limit.quota) == (expected.limit and expected.limit.quota)
 
 
 def test_a_change_cancelled_in_time_never_takes_effect_and_one_cancelled_late_does():
     scheduled = QuotaRecord(ALICE, 7.0, effective_at=100)
     for cancelled_at, holds in ((99, False), (100, True)):
         cancellation = structs.replace(scheduled, cancelled=True)
-        log = [(at, each.key, codec.encode(each)) for at, each in ((0, scheduled), (cancelled_at, cancellation))]
-        for found in (log, compacted(log, 150)):
-            assert (timeline_of(found).resolve("alice", "app", 200).limit is not None) is holds
+        log = [(at, record.key, codec.encode(record)) for at, record in ((0, scheduled), (cancelled_at, cancellation))]
+        for records in (log, compacted(log, 150)):
+            assert (timeline_of(records).resolve("alice", "app", 200).limit is not None) is holds

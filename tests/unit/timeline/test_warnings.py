@@ -116,15 +116,15 @@ UNNAMED = "a user whom no quota names"
     ],
 )
 def test_clients_that_can_bypass_quotas_are_found(entities, expected):
-    found = loopholes(entities)
-    assert len(found) == len(expected)
-    for text, (who, how) in zip(found, expected, strict=True):
+    holes = loopholes(entities)
+    assert len(holes) == len(expected)
+    for text, (who, how) in zip(holes, expected, strict=True):
         assert re.match(rf"{who} (gets?|is|are) {how}", str(text))
 
 
 def test_advice_against_bypassing_is_given():
-    (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
-    assert str(found) == (
+    (hole,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
+    assert str(hole) == (
         "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
         "the default client-id; replace that entry by one with \"entity: {user: 'alice'}\""
     )
@@ -133,8 +133,8 @@ def test_advice_against_bypassing_is_given():
         "user 'alice' is unlimited with any client-id that no quota names; "
         "add an entry with \"entity: {user: 'alice'}\""
     )
-    (found,) = loopholes([])
-    assert str(found) == ('a user whom no quota names is unlimited; add an entry with "entity: {user: null}"')
+    (hole,) = loopholes([])
+    assert str(hole) == ('a user whom no quota names is unlimited; add an entry with "entity: {user: null}"')
 
 
 LAYOUTS = {
@@ -151,16 +151,16 @@ def test_the_layout_that_validate_offers_stops_fresh_client_ids(layout):
     """Each request has ten mutations and a new client-id, at a rate of 1 and so a burst of 11: all, or two of them."""
     entities = LAYOUTS[layout]
     assert admitted(entities) == 50
-    found = [each for each in loopholes(entities) if each.user in {"alice", None}]
-    kept = [each for each in entities if each not in {hole.by for hole in found}]
-    assert admitted([*kept, QuotaEntity(found[0].user)]) == 2
+    holes = [hole for hole in loopholes(entities) if hole.user in {"alice", None}]
+    kept = [entity for entity in entities if entity not in {hole.by for hole in holes}]
+    assert admitted([*kept, QuotaEntity(holes[0].user)]) == 2
 
 
 def admitted(entities):
     """Return how many of fifty simultaneous requests of alice are admitted, each under a separate client-id."""
     requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
     quotas = timeline(*[(entity, 1.0, BEGINNING) for entity in entities])
-    return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, TokenBucket(Window())))
+    return sum(decision.outcome is Outcome.ADMITTED for decision in simulate(requests, quotas, TokenBucket(Window())))
 
 
 def test_validate_warns_about_loopholes(tmp_path):

@@ -22,7 +22,7 @@ BURST = [80] * 7
 def outcomes(algorithm, *requests):
     """Outcome and controller throttle time of each."""
     _, decisions = decide(None, requests, algorithm)
-    return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
+    return [(decision.outcome.value, decision.controller_throttle_ms) for decision in decisions]
 
 
 def test_only_the_sampled_rate_may_reject_a_client_that_waited():

@@ -23,7 +23,7 @@ def demand(user, need, load=None, *, requested=100, largest=11):
 
 
 def divided(*demands, capacity=100.0, together=None, reserve=0.2, over_allocation=1.0):
-    loads = sum(each.load for each in demands)
+    loads = sum(share.load for share in demands)
     ground = SizingInput(capacity, reserve, over_allocation, Window())
     return divide_capacity(demands, loads if together is None else together, ground)
 
@@ -35,37 +35,41 @@ def quotas(recommendation):
 
 def test_spare_capacity_is_shared_in_proportion_to_needs():
     """80 are available. 2 is the median need, for the default and for smaller needs: 2, 2, 2 and 3 are claimed."""
-    found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
-    assert (found.rules.claims, found.rules.headroom) == (9, pytest.approx(80 / 9))
-    assert quotas(found) == (17.8, {"a": 17.8, "b": 17.8, "c": 26.7})  # 17.77… and 26.66… rounded up
+    recommendation = divided(demand("a", 1), demand("b", 2), demand("c", 3))
+    assert (recommendation.rules.claims, recommendation.rules.headroom) == (9, pytest.approx(80 / 9))
+    assert quotas(recommendation) == (17.8, {"a": 17.8, "b": 17.8, "c": 26.7})  # 17.77… and 26.66… rounded up
     # Only tenants above the default get their own quota.
-    assert [(each.demand.entity.user, each.own) for each in found.shares] == [("a", False), ("b", False), ("c", True)]
+    assert [(share.demand.entity.user, share.own) for share in recommendation.shares] == [
+        ("a", False),
+        ("b", False),
+        ("c", True),
+    ]
 
 
 def test_if_scarce_small_tenants_get_their_needs_and_large_ones_an_even_share():
     """The default and three tenants claim 4 each, which leaves 64 of 80 for two."""
-    found = divided(demand("a", 1), demand("b", 4), demand("c", 4), demand("d", 50), demand("e", 90))
-    assert (found.rules.headroom, found.rules.most) == (None, 32.0)
-    assert quotas(found) == (4.0, {"a": 4.0, "b": 4.0, "c": 4.0, "d": 32.0, "e": 32.0})
+    recommendation = divided(demand("a", 1), demand("b", 4), demand("c", 4), demand("d", 50), demand("e", 90))
+    assert (recommendation.rules.headroom, recommendation.rules.most) == (None, 32.0)
+    assert quotas(recommendation) == (4.0, {"a": 4.0, "b": 4.0, "c": 4.0, "d": 32.0, "e": 32.0})
 
 
 def test_no_tenant_gets_more_than_is_available_and_others_get_the_rest():
     """240 for claims of 1, 1, 1 and 9: 20 times 9 is more than 80, so 160 are left for three."""
-    found = divided(demand("a", 1), demand("b", 1), demand("c", 9), over_allocation=3.0)
-    assert found.rules.budget == 240.0
-    assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
+    recommendation = divided(demand("a", 1), demand("b", 1), demand("c", 9), over_allocation=3.0)
+    assert recommendation.rules.budget == 240.0
+    assert quotas(recommendation) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
 
 
 def test_no_tenant_claims_more_than_is_available():
     """240 for claims of 1, 1, 1 and not 500 but 80: 160 are left for three, who have not to do with 1 each."""
-    found = divided(demand("a", 1), demand("b", 1), demand("c", 500), over_allocation=3.0)
-    assert found.rules.claims == 83
-    assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
+    recommendation = divided(demand("a", 1), demand("b", 1), demand("c", 500), over_allocation=3.0)
+    assert recommendation.rules.claims == 83
+    assert quotas(recommendation) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
 
 
 def test_the_reserve_is_not_available():
-    found = divided(demand("a", 1), capacity=300.0, reserve=0.25, over_allocation=1.5)
-    assert (found.rules.available, found.rules.budget) == (225.0, 337.5)
+    recommendation = divided(demand("a", 1), capacity=300.0, reserve=0.25, over_allocation=1.5)
+    assert (recommendation.rules.available, recommendation.rules.budget) == (225.0, 337.5)
 
 
 def test_over_allocation_is_measured_by_how_little_tenants_act_at_once():
@@ -80,9 +84,9 @@ def test_over_allocation_is_measured_by_how_little_tenants_act_at_once():
 def test_a_tenant_without_needs_gets_enough_for_a_typical_request():
     """One topic was overdrawn, which every quota lets happen. The median of the largest requests is 33: 3 in 11 s."""
     demands = [demand(name, 0, 1, largest=largest) for name, largest in (("a", 11), ("b", 33), ("c", 330))]
-    found = divided(*demands, capacity=30.0)
-    assert found.rules.least == 3.0
-    assert quotas(found) == (6.0, {"a": 6.0, "b": 6.0, "c": 6.0})  # 24 for four
+    recommendation = divided(*demands, capacity=30.0)
+    assert recommendation.rules.least == 3.0
+    assert quotas(recommendation) == (6.0, {"a": 6.0, "b": 6.0, "c": 6.0})  # 24 for four
 
 
 def test_a_single_tenant_shares_with_the_default():
@@ -94,13 +98,13 @@ def test_a_single_tenant_shares_with_the_default():
     [(0.3, 0.3), (100.1, 101), (1240, 1240), (0.01234, 0.0124), (999.1, 1000)],
 )
 def test_quotas_are_rounded_up_to_three_digits(half, quota):
-    found = divided(demand("a", 0.001, largest=0.011), capacity=2 * half, reserve=0.0)
-    assert quotas(found) == (quota, {"a": quota})
+    recommendation = divided(demand("a", 0.001, largest=0.011), capacity=2 * half, reserve=0.0)
+    assert quotas(recommendation) == (quota, {"a": quota})
 
 
 def test_tenants_that_requested_most_come_first():
-    found = divided(demand("a", 1, requested=5), demand("b", 1, requested=7), demand("c", 1, requested=5))
-    assert [each.demand.entity.user for each in found.shares] == ["b", "a", "c"]
+    recommendation = divided(demand("a", 1, requested=5), demand("b", 1, requested=7), demand("c", 1, requested=5))
+    assert [share.demand.entity.user for share in recommendation.shares] == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ def load(admitted, rejected=0, seconds=0.0, peak=0):
 
 
 def outcome(name, together, *senders):
-    return CandidateOutcome(name, together, [Sender(*each) for each in senders])
+    return CandidateOutcome(name, together, [Sender(*sender) for sender in senders])
 
 
 BEFORE = outcome(
@@ -145,8 +149,8 @@ AFTER = outcome(
 def advice():
     """Return the advice on 80 for needs of 17 and 1."""
     demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0)]
-    found = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
-    return make_advice(found, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
+    recommendation = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
+    return make_advice(recommendation, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
 
 
 def test_the_senders_of_a_tenant_are_reported_together(advice):
@@ -158,9 +162,9 @@ def test_the_senders_of_a_tenant_are_reported_together(advice):
 
 def test_exempt_users_do_not_belong_to_a_tenant():
     demand = Demand(QuotaEntity(client_id="a"), 110, 22, 1.0, 1.0)
-    found = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
+    recommendation = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
     result = Result(None, [BEFORE, AFTER])
-    (client,) = make_advice(found, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
+    (client,) = make_advice(recommendation, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
     assert (client.outlook.rejected, client.outlook.rejected_before) == (5, 10)
 
 
@@ -171,7 +175,7 @@ def test_consequences_include_all_requests_also_exempt_ones(advice):
 
 def test_quotas_are_summed_up_with_all_tenants_of_the_default(advice):
     """9 is the median need, and so app's, etl's is 17: 35 are claimed of 80."""
-    assert [each.share.quota for each in advice.tenants] == [38.9, 20.6]  # 38.857 and 20.571
+    assert [tenant.share.quota for tenant in advice.tenants] == [38.9, 20.6]  # 38.857 and 20.571
     assert (advice.default, advice.quotas_sum) == (20.6, pytest.approx(20.6 + 38.9 + 20.6))
     assert advice.largest_burst == pytest.approx(38.9 * 11)
 
@@ -192,10 +196,10 @@ WINDOW = Window()
 
 def need(*requests, window=WINDOW):
     """Return the needed quota of requests: a time in ms, and the mutations of each topic."""
-    found = RequiredQuota(window)
+    required = RequiredQuota(window)
     for at, *charges in requests:
-        found.add(at, charges)
-    return found
+        required.add(at, charges)
+    return required
 
 
 @pytest.mark.parametrize(
@@ -214,20 +218,20 @@ def need(*requests, window=WINDOW):
     ],
 )
 def test_the_required_quota_matches_examples_by_hand(requests, rate, load):
-    found = need(*requests)
-    assert (found.no_rejection, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
+    required = need(*requests)
+    assert (required.no_rejection, required.no_debt) == (pytest.approx(rate), pytest.approx(load))
 
 
 def test_requested_mutations_are_counted():
-    found = need((0, 5, 6), (0,), (7, 9))
-    assert (found.charged, found.largest) == (20, 11)
+    required = need((0, 5, 6), (0,), (7, 9))
+    assert (required.charged, required.largest) == (20, 11)
 
 
 courses = st.lists(
     st.tuples(st.integers(0, 3_000) | st.integers(0, 10_000_000), st.lists(st.integers(0, 50), min_size=1, max_size=3)),
     min_size=1,
     max_size=30,
-).map(lambda each: list(timed(each)))
+).map(lambda course: list(timed(course)))
 
 
 def timed(course):
@@ -239,7 +243,7 @@ def timed(course):
 
 def outcomes(course, rate):
     requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
-    return {each.outcome for each in decide(None, requests, TokenBucket(WINDOW))[1]}
+    return {decision.outcome for decision in decide(None, requests, TokenBucket(WINDOW))[1]}
 
 
 @given(courses)
@@ -257,7 +261,7 @@ def test_with_its_load_the_bucket_is_never_in_debt(course):
 
     def lowest(rate):
         requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
-        return min(each.tokens for each in decide(None, requests, TokenBucket(WINDOW))[1])
+        return min(decision.tokens for decision in decide(None, requests, TokenBucket(WINDOW))[1])
 
     assert lowest(load * (1 + 1e-6)) >= 0
     assert lowest(load * (1 - 1e-3)) < 0

@@ -67,7 +67,7 @@ def test_a_repeat_is_restored_as_one():
     first, again = resolved(80, offset=1), resolved(80, at=500, offset=2)
     kept = recorded(again, first, by=remembering)
     assert kept.repeats.decision_id == "mutation-requests-0-1"
-    requests = [resolved_to(each, again.resolution) for each in decided(first, again, by=remembering)]
+    requests = [resolved_to(answered, again.resolution) for answered in decided(first, again, by=remembering)]
     assert recorded(requests[1], requests[0], by=remembering) == kept
 
 
@@ -76,33 +76,33 @@ OBSERVED = {"at": 0, "error_codes": [0, 89], "throttle_time_ms": 700}
 
 def decision(*quotas, **fields):
     resolved = resolve(record(request_json(1, 2, client_id="app", **fields)), timeline(*quotas), Policy())
-    _, (found,) = decide(Bucket(-60.0, 0, Quota(5.0)), [resolved], TokenBucket(Window()))
-    return found
+    _, (answer,) = decide(Bucket(-60.0, 0, Quota(5.0)), [resolved], TokenBucket(Window()))
+    return answer
 
 
 def test_the_clusters_answer_replaces_the_decision():
-    found = as_answered(decision(observed=OBSERVED))
-    assert [(topic.error_code, topic.error) for topic in found.topics] == [
+    answered = as_answered(decision(observed=OBSERVED))
+    assert [(topic.error_code, topic.error) for topic in answered.topics] == [
         (0, "NONE"),
         (89, "THROTTLING_QUOTA_EXCEEDED"),
     ]
-    assert (found.outcome.value, found.throttle_time_ms, found.retry_at) == ("PARTIAL", 700, 700)
+    assert (answered.outcome.value, answered.throttle_time_ms, answered.retry_at) == ("PARTIAL", 700, 700)
 
 
 def test_without_a_quota_each_sender_is_separate():
-    found = as_answered(decision(observed=OBSERVED))
-    assert (found.user_tag, found.client_tag) == ("alice", "app")
+    answered = as_answered(decision(observed=OBSERVED))
+    assert (answered.user_tag, answered.client_tag) == ("alice", "app")
 
 
 def test_a_request_that_was_not_observed_stays_admitted():
-    found = as_answered(decision())
-    assert (found.outcome.value, [topic.error_code for topic in found.topics]) == ("ADMITTED", [0, 0])
+    answered = as_answered(decision())
+    assert (answered.outcome.value, [topic.error_code for topic in answered.topics]) == ("ADMITTED", [0, 0])
 
 
 def test_a_topic_rejected_in_shadow_is_rejected():
-    found = as_enforced(decision((QuotaEntity("alice"), 5.0, 0), observed=OBSERVED))
-    assert (found.outcome.value, [topic.error_code for topic in found.topics]) == ("REJECTED", [89, 89])
-    assert (found.throttle_time_ms, found.shadow) == (12_000, None)
+    enforced = as_enforced(decision((QuotaEntity("alice"), 5.0, 0), observed=OBSERVED))
+    assert (enforced.outcome.value, [topic.error_code for topic in enforced.topics]) == ("REJECTED", [89, 89])
+    assert (enforced.throttle_time_ms, enforced.shadow) == (12_000, None)
 
 
 REMEMBERED = Deduplication(window_ms=60_000)
@@ -124,11 +124,11 @@ def decided_again(requests, by):
 
 def test_decisions_are_reproduced():
     requests = [resolved(60, 1, at=0), resolved(1, at=500), resolved(3, at=2000, api_version=PERMISSIVE)]
-    found = [
+    reproduced = [
         (again.admitted, again.retry_at, differing_fields(again, kept))
         for again, kept in zip(decided_again(requests, NARROW), decided(*requests, by=NARROW), strict=True)
     ]
-    assert found == [
+    assert reproduced == [
         ([True, False], 1000, ()),  # 55 - 60 = -5: a second
         ([False], 1000, ()),
         ([True], 2000, ()),
@@ -161,7 +161,7 @@ def test_requests_without_a_cost_are_not_load():
     remembering = TokenBucket(Window(), Deduplication(window_ms=1000))
     validated = effects([resolved(60, validate_only=True)], NARROW)[0]
     first, again = effects([resolved(50, offset=1), resolved(50, at=10, offset=2)], remembering, remembering)
-    assert [each.admitted for each in (validated, first, again)] == [0, 50, 0]
+    assert [effect.admitted for effect in (validated, first, again)] == [0, 50, 0]
 
 
 @pytest.mark.parametrize(
@@ -175,5 +175,7 @@ def test_a_repeat_costs_if_a_candidate_charges_it(recorded_by, by, sums):
     """Enough for both, 100 are charged at first, and the same again costs nothing; with 5 - 6 at first, it is later."""
     requests = [resolved(6, at=0, request_id="before", offset=0)]
     requests += [resolved(100, at=at, request_id="twice", offset=at) for at in (1, 2001)]
-    found = effects(requests, by, recorded_by)[1:]
-    assert [(each.admitted, each.rejected, each.newly_admitted, each.newly_rejected) for each in found] == sums
+    later = effects(requests, by, recorded_by)[1:]
+    assert [
+        (effect.admitted, effect.rejected, effect.newly_admitted, effect.newly_rejected) for effect in later
+    ] == sums

@@ -38,7 +38,7 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
     first, rejected, *later = simulate(requests, [ALICE], "--window-num", "100", "--algorithm", algorithm)
     assert first["outcome"] == "ADMITTED"
     assert (rejected["outcome"], rejected["throttle_time_ms"]) == ("REJECTED", 12_000)
-    assert [(each["outcome"], each["throttle_time_ms"]) for each in later] == [after_12_s, after_100_s]
+    assert [(decision["outcome"], decision["throttle_time_ms"]) for decision in later] == [after_12_s, after_100_s]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join([at(5, 1), b"{}", at(5, 2)]))
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "json", cwd=tmp_path)
     document = json.loads(done.stdout)
-    assert [each["tokens"] for each in document["decisions"]] == [54, 52]
-    assert [(each["source"]["offset"], each["value"]) for each in document["dead_letters"]] == [(1, "{}")]
+    assert [decision["tokens"] for decision in document["decisions"]] == [54, 52]
+    assert [(letter["source"]["offset"], letter["value"]) for letter in document["dead_letters"]] == [(1, "{}")]
 
 
 def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_listed_separately(tmp_path):
@@ -172,8 +172,8 @@ def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):
     ]
     requests = [at(when, 1) for when in (500, 1500, 2500, 3500)] + [at(2500, 1, user="bob")]
     answers = simulate(requests, quotas, "--set", f"quota.callback_classes={name}")
-    assert [each["quota"] for each in answers] == [100, 50, 100, 100, 10]
-    assert [each["callback"] for each in answers] == [name, name, name, None, name]
+    assert [answer["quota"] for answer in answers] == [100, 50, 100, 100, 10]
+    assert [answer["callback"] for answer in answers] == [name, name, name, None, name]
 
 
 def test_a_line_names_its_topic_if_topics_identify_users(simulate):
@@ -186,8 +186,8 @@ def test_a_line_names_its_topic_if_topics_identify_users(simulate):
     ]
     lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic", exit_code=1)
     assert lie["error"] == "user: the topic mutation-requests.mallory belongs to another user (value: 'alice')"
-    assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
-    assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2
+    assert [(decision["user"], decision["tokens"]) for decision in decided] == [("alice", 54), ("alice", 53)]
+    assert [decision["source"]["topic"] for decision in decided] == ["mutation-requests.alice"] * 2
     assert nobodys["error"].startswith("user: this topic belongs to no user")
 
 
@@ -197,7 +197,7 @@ def test_an_empty_client_id_does_not_bypass_a_default(simulate):
     clients = {"a": {}, "b": {"client_id": ""}, "c": {"client_id": "<none>"}, "d": {}}
     requests = [at(0, 60, request_id=name, **client) for name, client in clients.items()]
     answers = simulate(requests, quotas)
-    assert [(each["client_id"], each["outcome"]) for each in answers] == [
+    assert [(answer["client_id"], answer["outcome"]) for answer in answers] == [
         ("<none>", "ADMITTED"),
         ("<none>", "REJECTED"),
         ("<none>", "REJECTED"),

@@ -21,7 +21,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("kind", "key", "version", "message"), MESSAGES)
 def test_each_message_equals_kafkas(protocol, kind, key, version, message):
-    own, of_jar = (getattr(each, kind)(key, version) for each in (BUILTIN, protocol))
+    own, of_jar = (getattr(source, kind)(key, version) for source in (BUILTIN, protocol))
     assert own.write(message) == of_jar.write(message)
     assert own.read(of_jar.write(message)) == message
 

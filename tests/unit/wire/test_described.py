@@ -63,11 +63,11 @@ def body(topics, brokers=2):
 
 def topic(name, partitions, replicas=3):
     nodes = list(range(replicas))
-    each = {"errorCode": 0, "leaderId": 1, "leaderEpoch": 5, "replicaNodes": nodes, "isrNodes": nodes}
+    partition = {"errorCode": 0, "leaderId": 1, "leaderEpoch": 5, "replicaNodes": nodes, "isrNodes": nodes}
     return {
         "name": name,
         "topicId": b"i" * 16,
-        "partitions": [{**each, "partitionIndex": n} for n in range(partitions)],
+        "partitions": [{**partition, "partitionIndex": n} for n in range(partitions)],
     }
 
 
@@ -76,13 +76,13 @@ def test_topics_have_as_many_partitions_as_in_the_message(topics, before, behind
     """Also if partitions have replicas of their own, or tags; bytes behind the message are ignored."""
     expected = [
         DescribedTopic(
-            each["errorCode"],
-            each["name"],
-            each["topicId"],
-            len(each["partitions"]),
-            each["topicAuthorizedOperations"],
+            entry["errorCode"],
+            entry["name"],
+            entry["topicId"],
+            len(entry["partitions"]),
+            entry["topicAuthorizedOperations"],
         )
-        for each in topics
+        for entry in topics
     ]
     assert read_described_topics(before + body(topics) + behind, len(before)) == expected
 
@@ -92,14 +92,14 @@ def test_partitions_with_so_many_replicas_that_their_number_takes_two_bytes():
     many = topic("a", 3, replicas=130)
     many["partitions"][1] = topic("a", 2, replicas=258)["partitions"][1]
     data = body([many, topic("b", 7)])
-    assert [each.partitions for each in read_described_topics(data, 0)] == [3, 7]
+    assert [described.partitions for described in read_described_topics(data, 0)] == [3, 7]
 
 
 @given(data=st.binary(max_size=200), end=st.integers(0, 400))
 def test_other_bytes_are_malformed_or_some_topics(data, end):
-    for each in (data, body([topic("a", 5)])[:end] + data):
+    for message in (data, body([topic("a", 5)])[:end] + data):
         with suppress(Malformed):
-            assert all(found.partitions >= 0 for found in read_described_topics(each, 0))
+            assert all(described.partitions >= 0 for described in read_described_topics(message, 0))
 
 
 def test_a_response_that_claims_billions_of_partitions_is_malformed():
@@ -123,12 +123,12 @@ def test_a_response_that_ends_early_is_malformed():
 def test_partitions_are_counted_in_a_fraction_of_the_time_in_which_they_are_decoded(all_in_sync):
     """So that no other client waits for it. While a broker restarts, every other partition has a replica less."""
     many = [topic(f"t{number}", 10_000) for number in range(5)]
-    for each in many:
-        for number, partition in enumerate(each["partitions"]):
+    for entry in many:
+        for number, partition in enumerate(entry["partitions"]):
             partition["isrNodes"] = [0, 1] if number % 2 and not all_in_sync else [0, 1, 2]
     data = body(many)
     begun = time.process_time()
-    assert [each.partitions for each in read_described_topics(data, 0)] == [10_000] * 5
+    assert [described.partitions for described in read_described_topics(data, 0)] == [10_000] * 5
     counted = time.process_time() - begun
     CODEC.read(data, 0, 1_000_000)
     decoded = time.process_time() - begun - counted

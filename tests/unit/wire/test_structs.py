@@ -30,8 +30,8 @@ def test_a_field_may_have_a_tag_in_some_versions():
         field("B", versions="2+", tag=0, taggedVersions="2+"),
     )
     before, after = (struct(*tagged, version=version, flexible="1+") for version in (1, 2))
-    assert ([each.name for each in before.fields], before.tagged, before.barred) == (["a"], (), (1, 0))
-    assert ([each.name for each in after.tagged], after.fields, after.barred) == (["b", "a"], (), ())
+    assert ([member.name for member in before.fields], before.tagged, before.barred) == (["a"], (), (1, 0))
+    assert ([member.name for member in after.tagged], after.fields, after.barred) == (["b", "a"], (), ())
 
 
 @pytest.mark.parametrize(

@@ -42,14 +42,14 @@ def test_the_offset_of_a_field_is_found_whatever_the_pieces(message, version, si
     codec = MessageCodec(SCHEMA, version)
     data = codec.write(message)
     plan, rest = codec.split("last")
-    walk, found = Walk(plan, len(data)), None
+    walk, offset = Walk(plan, len(data)), None
     for at in range(0, len(data), size):
         end = walk.feed(data[at : at + size])
         if end is not None:
-            found = at + end
+            offset = at + end
             break
-    assert found == len(data) - 4 - version
-    assert rest.read(data, found) == {"last": 9, **({"tagged": 0} if version else {})}
+    assert offset == len(data) - 4 - version
+    assert rest.read(data, offset) == {"last": 9, **({"tagged": 0} if version else {})}
 
 
 def test_a_tagged_field_begins_after_all_others():

@@ -53,16 +53,16 @@ def test_a_setting_has_type_unit_default_and_range(row):
 def test_each_command_has_a_section():
     headings = re.findall(r"^#{2,3} (.+)$", COMMANDS, re.MULTILINE)
     names = [
-        each
+        path
         for name, command in get_command(app).commands.items()
-        for each in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
+        for path in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
     ]
     assert sorted(headings) == sorted(names)
 
 
 def test_each_option_of_a_command_has_a_row():
     (section,) = re.findall(r"^## simulate\n(.*?)^## ", COMMANDS, re.MULTILINE | re.DOTALL)
-    options = [name for each in get_command(app).commands["simulate"].params for name in each.opts if "--" in name]
+    options = [name for param in get_command(app).commands["simulate"].params for name in param.opts if "--" in name]
     assert [name for name in options if f"`{name}`" not in section] == []
     assert "mutation-quota simulate [OPTIONS] REQUESTS\n" in section
 

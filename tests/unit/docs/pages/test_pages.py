@@ -33,7 +33,7 @@ def test_the_settings_of_the_metrics_have_these_defaults():
 
 def test_the_file_on_the_page_of_quotas_is_valid():
     (file,) = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/how-to/quotas.md").read_text(), re.DOTALL)
-    assert [str(each.entity) for each in read_quota_file(file.encode(), "the page")] == [
+    assert [str(entry.entity) for entry in read_quota_file(file.encode(), "the page")] == [
         "the default user-principal",
         "user-principal 'alice'",
         "client-id 'etl'",
@@ -50,11 +50,11 @@ def test_each_name_that_a_public_module_exports_is_shown(module):
 
 def test_settings_on_the_pages_of_operations_exist():
     settings = (CHECKOUT / "conf" / "mutation-quota.toml").read_text()
-    pages = [each.read_text() for each in (CHECKOUT / "docs/how-to/operations").glob("*.md")]
+    pages = [path.read_text() for path in (CHECKOUT / "docs/how-to/operations").glob("*.md")]
     named = re.findall(r"`(?:enforce|topics|storage|quota)\.(?!yaml)([a-z_]+)", " ".join(pages))
     assert named
-    for each in named:
-        assert re.search(rf"^(# |\[storage\.){each}\b", settings, re.MULTILINE), each
+    for name in named:
+        assert re.search(rf"^(# |\[storage\.){name}\b", settings, re.MULTILINE), name
 
 
 def test_both_views_of_mutations_include_the_effective_ones():
@@ -64,7 +64,7 @@ def test_both_views_of_mutations_include_the_effective_ones():
 @cache
 def messages():
     """All texts in the code but docstrings; a value inside a text is a NUL."""
-    found = []
+    texts = []
     for package in ("jobs", "quota"):
         for file in (CHECKOUT / package).rglob("*.py"):
             tree = ast.parse(file.read_text())
@@ -72,11 +72,11 @@ def messages():
             for node in set(ast.walk(tree)) - docstrings:
                 match node:
                     case ast.JoinedStr(values=values):
-                        found.append("".join(each.value if isinstance(each, ast.Constant) else "\0" for each in values))
+                        texts.append("".join(part.value if isinstance(part, ast.Constant) else "\0" for part in values))
                     case ast.Constant(value=str(text)):
-                        found.append(re.sub(r"\{\w+\}|%s", "\0", text))
+                        texts.append(re.sub(r"\{\w+\}|%s", "\0", text))
     # as `quota.kafka.clients.cluster_errors` and `quota.kafka.brokers.client_quotas` compose them
-    return [*found, *(f"cannot {each}" for each in found), *(f"cannot {each} Kafka at \0" for each in found)]
+    return [*texts, *(f"cannot {text}" for text in texts), *(f"cannot {text} Kafka at \0" for text in texts)]
 
 
 def is_printed(message):
@@ -105,13 +105,13 @@ _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 @cache
 def defined(path):
     """Return the classes and functions of a file, with the methods of its classes."""
-    found = set()
+    names = set()
     for node in ast.parse((CHECKOUT / path).read_text()).body:
         if isinstance(node, ast.ClassDef | _FUNCTIONS):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            found.update(f"{node.name}.{each.name}" for each in node.body if isinstance(each, _FUNCTIONS))
-    return found
+            names.update(f"{node.name}.{member.name}" for member in node.body if isinstance(member, _FUNCTIONS))
+    return names
 
 
 @pytest.mark.parametrize("path", sorted(FILES))

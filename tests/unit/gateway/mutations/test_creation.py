@@ -7,11 +7,11 @@ from tests.unit.gateway.cluster import Cluster
 
 
 def errors(answer):
-    return {each["name"]: each["errorCode"] for each in answer["topics"]}
+    return {result["name"]: result["errorCode"] for result in answer["topics"]}
 
 
 def costs(request):
-    return {each.name: each.partitions for each in request.topics}
+    return {mutation.name: mutation.partitions for mutation in request.topics}
 
 
 def test_topics_are_created_once_they_are_admitted(play):
@@ -44,14 +44,14 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
     assert costs(request) == {"new": 3}
     (answer,) = on.answers()
     assert errors(answer) == {"there": 36, "new": 0, "secret": 29, "twice": 42}
-    assert {each["name"]: each["errorMessage"] for each in answer["topics"]} == {
+    assert {result["name"]: result["errorMessage"] for result in answer["topics"]} == {
         "there": "Topic 'there' already exists.",
         "new": None,
         "secret": "Authorization failed.",
         "twice": "Duplicate topic name.",
     }
     ((_, _, went_on),) = on.changes_seen()
-    assert [each["name"] for each in went_on["topics"]] == ["new"]
+    assert [result["name"] for result in went_on["topics"]] == ["new"]
 
 
 def test_rejected_topics_get_error_89_without_a_text_and_the_others_are_created(play):
@@ -62,7 +62,7 @@ def test_rejected_topics_get_error_89_without_a_text_and_the_others_are_created(
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 2500
     assert errors(answer) == {"a": 0, "b": 89, "c": 89}
-    assert [each["errorMessage"] for each in answer["topics"]] == [None, None, None]
+    assert [result["errorMessage"] for result in answer["topics"]] == [None, None, None]
     assert set(on.cluster.topics) == {"a"}
 
 
@@ -174,26 +174,26 @@ def test_of_ten_that_create_a_topic_at_once_one_is_charged(play, version):
     """The others wait for it, and get the error of a topic that exists."""
     first = play()
     ten = [first, *others(first, 9)]
-    for each in ten:
-        each.send(19, version, creation("a", partitions=10))
-    for each in ten:
-        each.serve()
-    assert [len(each.ports.requested) for each in ten] == [1] + [0] * 9
+    for on in ten:
+        on.send(19, version, creation("a", partitions=10))
+    for on in ten:
+        on.serve()
+    assert [len(on.ports.requested) for on in ten] == [1] + [0] * 9
 
     first.decide()
-    for each in ten[1:]:
-        each.end_pauses()
-    assert [errors(answer) for each in ten for answer in each.answers()] == [{"a": 0}] + [{"a": 36}] * 9
-    assert all(not each.ports.requested for each in ten)
+    for on in ten[1:]:
+        on.end_pauses()
+    assert [errors(answer) for on in ten for answer in on.answers()] == [{"a": 0}] + [{"a": 36}] * 9
+    assert all(not on.ports.requested for on in ten)
 
 
 @pytest.mark.parametrize("end", ["rejected", "undecided", "gone"])
 def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
     first = play()
     second, third = others(first, 2)
-    for each in (first, second, third):
-        each.send(19, 7, creation("a", "b"))
-        each.serve()
+    for on in (first, second, third):
+        on.send(19, 7, creation("a", "b"))
+        on.serve()
     match end:
         case "rejected":
             first.decide(rejected={"a", "b"}, throttle_ms=5)
@@ -206,7 +206,7 @@ def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
     second.end_pause()
     assert costs(second.decide()) == {"a": 3, "b": 3}
     third.end_pauses()
-    assert [errors(answer) for each in (second, third) for answer in each.answers()] == [
+    assert [errors(answer) for on in (second, third) for answer in on.answers()] == [
         {"a": 0, "b": 0},
         {"a": 36, "b": 36},
     ]
@@ -231,7 +231,7 @@ def test_who_waits_for_another_longer_than_its_own_timeout_allows_goes_on_to_be_
     second.send(19, 7, creation("a", timeoutMs=100))
     second.serve()
     assert sum(second.end_pauses()) == 80
-    assert [each.timeout_ms for each in second.ports.requested] == [0]
+    assert [ask.timeout_ms for ask in second.ports.requested] == [0]
 
 
 def test_a_validation_that_was_overtaken_by_the_creation_is_repeated(play):
@@ -276,8 +276,8 @@ def test_an_error_of_the_broker_after_the_decision_is_forwarded(play):
     on.decide()
 
     (answer,) = on.answers()
-    (found,) = answer["topics"]
-    assert (found["errorCode"], found["errorMessage"], found["_tags"]) == (12345, "of the future", [(8, b"t")])
+    (result,) = answer["topics"]
+    assert (result["errorCode"], result["errorMessage"], result["_tags"]) == (12345, "of the future", [(8, b"t")])
 
 
 def test_the_brokers_own_throttle_time_is_reported_if_it_is_longer(play):

@@ -11,16 +11,16 @@ from tests.unit.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
 
 
 def errors(answer):
-    return {(each["name"] or each["topicId"]): each["errorCode"] for each in answer["responses"]}
+    return {(topic["name"] or topic["topicId"]): topic["errorCode"] for topic in answer["responses"]}
 
 
 def costs(request):
-    return {each.name: each.partitions for each in request.topics}
+    return {topic.name: topic.partitions for topic in request.topics}
 
 
 def deleted(on):
     """Return the topics of the deletions that reached the broker, by request."""
-    return [[each["name"] or each["topicId"] for each in message["topics"]] for _, _, message in on.changes_seen()]
+    return [[topic["name"] or topic["topicId"] for topic in message["topics"]] for _, _, message in on.changes_seen()]
 
 
 @pytest.mark.parametrize("message", [deletion("a", "b"), deletion(topic_id(1), topic_id(2))], ids=["name", "id"])
@@ -32,7 +32,7 @@ def test_a_topic_costs_the_partitions_that_it_has(play, message):
     request = on.decide()
 
     assert costs(request) == {"a": 3, "b": 5}
-    assert [list(errors(each).values()) for each in on.answers()] == [[0, 0]]
+    assert [list(errors(answer).values()) for answer in on.answers()] == [[0, 0]]
     by_id = deletion(topic_id(1), topic_id(2))
     assert [(version, message) for _, version, message in on.changes_seen()] == [(6, by_id)]
     assert on.cluster.topics == {}
@@ -58,7 +58,7 @@ def test_rejected_topics_are_answered_with_name_and_id_however_they_were_request
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 600
     assert [
-        (each["name"], each["topicId"], each["errorCode"], each["errorMessage"]) for each in answer["responses"]
+        (topic["name"], topic["topicId"], topic["errorCode"], topic["errorMessage"]) for topic in answer["responses"]
     ] == [
         ("a", topic_id(1), 89, None),
         ("b", topic_id(2), 89, None),
@@ -84,7 +84,7 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged(play):
     assert "nowhere" in on.cluster.topics
     (answer,) = on.answers()
     assert errors(answer) == {"a": 0, "nowhere": 3, "locked": 29, bytes(15) + b"\x99": 100}
-    assert [each["errorMessage"] for each in answer["responses"] if each["name"] == "nowhere"] == [NOT_THERE]
+    assert [topic["errorMessage"] for topic in answer["responses"] if topic["name"] == "nowhere"] == [NOT_THERE]
 
 
 NAMED = {
@@ -288,8 +288,8 @@ def test_a_topic_whose_partitions_the_client_may_not_see_is_not_deleted_for_free
     on = play(Cluster(a=50))
     on.cluster.hidden.add("a")
     on.cluster.may_delete_all = may_delete_all
-    (found,) = on.call(20, 6, message)["responses"]
-    assert (found["errorCode"], found["errorMessage"][: len(text)]) == (29, text)
+    (topic,) = on.call(20, 6, message)["responses"]
+    assert (topic["errorCode"], topic["errorMessage"][: len(text)]) == (29, text)
     assert (on.ports.requested, on.ports.pauses) == ([], [])
     assert set(on.cluster.topics) == {"a"}
 
@@ -373,7 +373,7 @@ def test_a_topic_that_is_named_with_the_id_of_an_earlier_one_is_not_deleted(play
     on.serve()
     on.end_pauses()
     (answer,) = on.answers()
-    assert [each["errorCode"] for each in answer["responses"]] == [42, 42]
+    assert [topic["errorCode"] for topic in answer["responses"]] == [42, 42]
     assert (on.ports.requested, on.changes_seen()) == ([], [])
 
 
@@ -396,4 +396,4 @@ def test_a_result_that_names_no_topic_is_passed_on(play):
     failed = {"throttleTimeMs": 0, "responses": [{"name": None, "errorCode": 41, "errorMessage": None}]}
     on.cluster.answer = lambda key, version, message: failed if key == 20 else answer(key, version, message)
     on.decide()
-    assert [[each["errorCode"] for each in answer["responses"]] for answer in on.answers()] == [[41]]
+    assert [[topic["errorCode"] for topic in answer["responses"]] for answer in on.answers()] == [[41]]

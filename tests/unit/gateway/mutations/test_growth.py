@@ -7,7 +7,7 @@ from tests.unit.gateway.cluster import Cluster
 
 
 def errors(answer):
-    return {each["name"]: each["errorCode"] for each in answer["results"]}
+    return {result["name"]: result["errorCode"] for result in answer["results"]}
 
 
 def test_a_topic_costs_the_partitions_that_are_added(play):
@@ -15,8 +15,8 @@ def test_a_topic_costs_the_partitions_that_are_added(play):
     on = play(Cluster(a=2, b=5))
     request = on.mutate(37, 3, growth(a=6, b=7))
 
-    assert [(each.name, each.partitions, each.count) for each in request.topics] == [("a", 4, 6), ("b", 2, 7)]
-    assert [errors(each) for each in on.answers()] == [{"a": 0, "b": 0}]
+    assert [(topic.name, topic.partitions, topic.count) for topic in request.topics] == [("a", 4, 6), ("b", 2, 7)]
+    assert [errors(answer) for answer in on.answers()] == [{"a": 0, "b": 0}]
     assert on.keys_seen() == [3, 37, 3, 37]
     assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 6, "b": 7}
 
@@ -35,7 +35,7 @@ def test_an_old_version_is_decided_in_its_own_version(play, version):
     """The decision depends on it: it is admitted and muted."""
     on = play(Cluster(a=1))
     assert on.mutate(37, version, growth(a=2), throttle_ms=50).api_version == version
-    assert [(errors(each), each["throttleTimeMs"]) for each in on.answers()] == [({"a": 0}, 50)]
+    assert [(errors(answer), answer["throttleTimeMs"]) for answer in on.answers()] == [({"a": 0}, 50)]
 
 
 def test_a_topic_that_brokers_do_not_know_yet_is_polled(play):
@@ -48,8 +48,8 @@ def test_a_topic_that_brokers_do_not_know_yet_is_polled(play):
 
     on.cluster.unseen.clear()
     on.end_pause()
-    assert [each.partitions for each in on.decide().topics] == [1]
-    assert [errors(each) for each in on.answers()] == [{"a": 0}]
+    assert [topic.partitions for topic in on.decide().topics] == [1]
+    assert [errors(answer) for answer in on.answers()] == [{"a": 0}]
 
 
 @pytest.mark.parametrize(("timeout_ms", "most"), [(30_000, 5000), (1000, 500)])
@@ -66,7 +66,7 @@ def test_a_topic_that_stays_unknown_does_not_grow(play, timeout_ms, most, is_del
 
     assert waited[:4] == [10, 20, 40, 80]
     assert (sum(waited), max(waited) <= 640) == (most, True)
-    assert [errors(each) for each in on.answers()] == [{"a": error}]
+    assert [errors(answer) for answer in on.answers()] == [{"a": error}]
     assert (on.ports.requested, on.changes_seen()) == ([], [])
 
 
@@ -210,7 +210,7 @@ def test_a_topic_that_is_made_again_while_its_growth_is_decided_does_not_grow(pl
     (answer,) = on.answers()
     assert errors(answer) == {"a": 7, "b": 0}
     text = "the topic was made again since its growth was charged, so it was not grown; retry"
-    assert [each["errorMessage"] for each in answer["results"] if each["name"] == "a"] == [text]
+    assert [result["errorMessage"] for result in answer["results"] if result["name"] == "a"] == [text]
     assert on.cluster.topics["a"][1] == partitions
 
 
@@ -225,4 +225,4 @@ def test_a_topic_is_changed_by_one_request_at_a_time(play):
     on.decide()
     deleter.end_pauses()
     (ask,) = deleter.ports.requested
-    assert [each.partitions for each in ask.request.topics] == [6]
+    assert [topic.partitions for topic in ask.request.topics] == [6]

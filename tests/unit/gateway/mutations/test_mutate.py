@@ -15,8 +15,8 @@ def undecided(on, version=7, **verdict):
     on.serve()
     on.no_decision(**verdict)
     (answer,) = on.answers()
-    (found,) = answer["topics"]
-    return found["errorCode"], found["errorMessage"], answer["throttleTimeMs"]
+    (result,) = answer["topics"]
+    return result["errorCode"], result["errorMessage"], answer["throttleTimeMs"]
 
 
 def test_fail_closed_responds_with_an_error_that_names_the_reason(play):
@@ -96,7 +96,7 @@ def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
     on = play(client_id=client_id)
     on.send(19, 7, CREATION)
     on.serve()
-    assert [each.request.client_id for each in on.ports.requested] == [expected]
+    assert [ask.request.client_id for ask in on.ports.requested] == [expected]
 
 
 def test_topics_are_counted_by_outcome(play):

@@ -12,7 +12,7 @@ MINUTE_MS = 60_000
 def carry_out(on, key, version, message):
     """Send an admitted request; return the cost of each topic."""
     request = on.mutate(key, version, message)
-    return {each.name: each.partitions for each in request.topics}
+    return {mutation.name: mutation.partitions for mutation in request.topics}
 
 
 @pytest.mark.parametrize("identity", ["new", topic_id(1)], ids=["name", "id"])
@@ -91,7 +91,7 @@ def test_metadata_that_lags_does_not_bring_back_a_topic_that_was_deleted(play, o
         on.send(20, 6, deletion("a"))
         on.serve()
         (ask,) = on.ports.requested
-        return {each.name: each.partitions for each in on.decide().topics}, ask.content
+        return {mutation.name: mutation.partitions for mutation in on.decide().topics}, ask.content
 
     cost, first = delete()
     assert cost == {"a": old}
@@ -114,7 +114,7 @@ def test_a_topic_that_was_deleted_is_not_charged_again_while_the_broker_still_sh
     on.serve()
     on.end_pauses()
     (answer,) = on.answers()
-    assert [each["errorCode"] for each in answer["responses"]] == [100 if isinstance(identity, bytes) else 3]
+    assert [response["errorCode"] for response in answer["responses"]] == [100 if isinstance(identity, bytes) else 3]
     assert on.ports.requested == []
 
 

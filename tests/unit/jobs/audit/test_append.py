@@ -118,11 +118,11 @@ def test_a_dead_letter_is_stored_once_although_its_copies_have_different_dates(s
 
 def test_only_files_that_may_have_copies_are_read(settings):
     """A table has thousands of files, and copies are rare: files with other offsets or dates are not read."""
-    audit(settings, [decision(each) for each in range(10)])
-    audit(settings, [decision(each, day=1) for each in range(5)])
+    audit(settings, [decision(number) for number in range(10)])
+    audit(settings, [decision(number, day=1) for number in range(5)])
     for file in Path(settings.storage.table("decisions")).rglob("*.parquet"):
         file.write_bytes(b"")  # reading it fails
-    audit(settings, [decision(each, day=1) for each in range(5, 8)])
+    audit(settings, [decision(number, day=1) for number in range(5, 8)])
     audit(settings, [decision(11)])
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written"):
         audit(settings, [decision(9)])
@@ -141,7 +141,7 @@ def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
 
 
 def test_a_batch_of_several_days_has_one_file_per_day_and_one_commit(settings):
-    audit(settings, [decision(each, day=each % 3) for each in range(30)])
+    audit(settings, [decision(number, day=number % 3) for number in range(30)])
     table = DeltaTable(settings.storage.table("decisions"))
     assert len(table.file_uris()) == 3
     assert table.version() == 1
@@ -239,13 +239,13 @@ def test_no_timestamp_stops_the_audit(settings, stamp):
     }
     rows = [
         row
-        for topic, found in values.items()
-        for row in kafka_rows(found, topic=topic, timestamps=[stamp] * len(found))
+        for topic, records in values.items()
+        for row in kafka_rows(records, topic=topic, timestamps=[stamp] * len(records))
     ]
     audit_records(settings, rows)
-    found = counts(settings)
-    assert found["decisions"] == 1
-    assert sum(found.values()) == 8
+    stored = counts(settings)
+    assert stored["decisions"] == 1
+    assert sum(stored.values()) == 8
     assert all(row["date"] is not None for table in TABLES for row in read_table(settings, table.name))
 
 
@@ -274,9 +274,9 @@ def test_each_record_is_stored_once_in_any_reruns(tmp_path_factory, seed):
         audit(settings, rows[: chance.randint(0, len(rows))])  # its input ends early
         for _ in range(chance.randint(1, 2)):
             audit(settings, rows)
-    found = ids(settings)
-    assert len(found) == len(set(found))
-    assert set(found) == {f"t-{partition}-{offset}" for partition, offset in sent}
+    stored = ids(settings)
+    assert len(stored) == len(set(stored))
+    assert set(stored) == {f"t-{partition}-{offset}" for partition, offset in sent}
 
 
 def test_only_the_offsets_of_a_batch_are_read_of_each_partition(settings, monkeypatch):
@@ -314,8 +314,8 @@ logging.warning("between two batches")
 
 def test_it_has_the_query_and_the_batch():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    found = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(each["message"], each.get("query"), each.get("batch")) for each in found] == [
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(event["message"], event.get("query"), event.get("batch")) for event in events] == [
         ("the upkeep fails", "audit", 7),
         ("between two batches", None, None),
     ]

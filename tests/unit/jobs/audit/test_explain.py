@@ -61,7 +61,7 @@ def kept(settings):
 
 
 def offsets(decisions):
-    return [each.source.offset for each in decisions]
+    return [decision.source.offset for decision in decisions]
 
 
 def test_decisions_of_its_bucket_come_nearest_first_across_days(settings, kept):
@@ -80,9 +80,9 @@ def test_the_offset_orders_decisions_after_a_clock_stepped_back(settings):
     )
     append_rows(settings, "decisions", *map(decision_row, (first, back, other)))
     table = AuditedDecisions(settings)
-    assert [each.decision_id[-3:] for each in table.after(first)] == ["0-1", "1-0"]
-    assert [each.decision_id[-3:] for each in table.before(back)] == ["0-0"]
-    assert [each.decision_id[-3:] for each in table.before(other)] == ["0-1", "0-0"]
+    assert [later.decision_id[-3:] for later in table.after(first)] == ["0-1", "1-0"]
+    assert [earlier.decision_id[-3:] for earlier in table.before(back)] == ["0-0"]
+    assert [earlier.decision_id[-3:] for earlier in table.before(other)] == ["0-1", "0-0"]
 
 
 @pytest.mark.usefixtures("kept")
@@ -96,26 +96,26 @@ def test_missing_or_damaged_files_of_a_table_are_reported_in_one_line(settings, 
 
 @pytest.mark.usefixtures("kept")
 def test_a_decision_is_explained_and_reproduced(settings):
-    found = explain_decision(settings, "mutation-requests-0-7", 1)
-    assert (found.refill.written_by, found.refill.tokens) == ("mutation-requests-0-6", 500)
-    assert (found.set_quota.since, found.set_quota.altered_by) == (NOON - DAY, "ann")
-    assert offsets_of(found.before) == ["mutation-requests-0-6"]
-    assert found.recomputed.differs == []
+    explanation = explain_decision(settings, "mutation-requests-0-7", 1)
+    assert (explanation.refill.written_by, explanation.refill.tokens) == ("mutation-requests-0-6", 500)
+    assert (explanation.set_quota.since, explanation.set_quota.altered_by) == (NOON - DAY, "ann")
+    assert offsets_of(explanation.before) == ["mutation-requests-0-6"]
+    assert explanation.recomputed.differs == []
 
 
 def offsets_of(neighbours):
-    return [each.decision_id for each in neighbours]
+    return [neighbour.decision_id for neighbour in neighbours]
 
 
 @pytest.mark.usefixtures("kept")
 def test_the_command_prints_lines_or_json(tmp_path):
-    given = [option for each in options(tmp_path) for option in ("--set", each)]
+    given = [option for setting in options(tmp_path) for option in ("--set", setting)]
     lines = run("explain", "mutation-requests-0-6", *given)
     assert (lines.returncode, lines.stderr) == (0, "")
     assert "K = 20 - 80 = -60" in lines.stdout
-    found = json.loads(run("explain", "mutation-requests-0-6", "--output", "json", "--context", "2", *given).stdout)
-    assert found["decision"]["tokens"] == -60
-    assert [each["decision_id"][-1] for each in (*found["before"], *found["after"])] == ["4", "5", "7"]
+    document = json.loads(run("explain", "mutation-requests-0-6", "--output", "json", "--context", "2", *given).stdout)
+    assert document["decision"]["tokens"] == -60
+    assert [neighbour["decision_id"][-1] for neighbour in (*document["before"], *document["after"])] == ["4", "5", "7"]
 
 
 @pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])
@@ -177,11 +177,11 @@ def test_a_topic_selects_what_names_it_and_rejected_what_was_rejected_also_in_sh
     ]
     append_rows(settings, "decisions", *map(decision_row, decisions))
     listed = AuditedDecisions(settings)
-    assert [offset for _, offset in found(listed, rejected=True)] == [0, 2]
-    assert [offset for _, offset in found(listed, topic="topic-0")] == [0, 1, 2]
-    assert [offset for _, offset in found(listed, topic="topic-0", rejected=True)] == [2]
-    assert [offset for _, offset in found(listed, topic="topic-2", rejected=True)] == [0]
-    assert found(listed, topic="' OR true OR '") == []
+    assert [offset for _, offset in latest(listed, rejected=True)] == [0, 2]
+    assert [offset for _, offset in latest(listed, topic="topic-0")] == [0, 1, 2]
+    assert [offset for _, offset in latest(listed, topic="topic-0", rejected=True)] == [2]
+    assert [offset for _, offset in latest(listed, topic="topic-2", rejected=True)] == [0]
+    assert latest(listed, topic="' OR true OR '") == []
 
 
 @pytest.mark.usefixtures("listed")
@@ -208,13 +208,13 @@ def test_either_an_id_or_last_says_which_decision_to_explain(given):
     assert (done.returncode, "which decision? give its ID, or --last" in done.stderr) == (2, True)
 
 
-def found(listed, limit=100, **selection):
-    return [(each.user, each.source.offset) for each in listed.latest(Selection(**selection), limit)]
+def latest(listed, limit=100, **selection):
+    return [(decision.user, decision.source.offset) for decision in listed.latest(Selection(**selection), limit)]
 
 
 def test_the_newest_are_last_and_a_limit_leaves_them(listed):
-    assert found(listed) == [("alice", 0), ("alice", 1), ("bob", 3), ("bob", 4), ("alice", 2)]
-    assert found(listed, 3) == [("bob", 3), ("bob", 4), ("alice", 2)]
+    assert latest(listed) == [("alice", 0), ("alice", 1), ("bob", 3), ("bob", 4), ("alice", 2)]
+    assert latest(listed, 3) == [("bob", 3), ("bob", 4), ("alice", 2)]
 
 
 @pytest.mark.parametrize(
@@ -230,4 +230,4 @@ def test_the_newest_are_last_and_a_limit_leaves_them(listed):
     ],
 )
 def test_a_selection_excludes_other_decisions(listed, selection, expected):
-    assert [offset for _, offset in found(listed, **selection)] == expected
+    assert [offset for _, offset in latest(listed, **selection)] == expected

@@ -60,8 +60,8 @@ def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_bounds(
     older(settings, decisions.TABLE, str(decisions.VERSION))
     stored(settings).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     prepare(settings)
-    found = stored(settings).metadata().configuration
-    assert {name: found[name] for name in BOUNDS} == BOUNDS | {"delta.logRetentionDuration": "interval 9 days"}
+    configuration = stored(settings).metadata().configuration
+    assert {name: configuration[name] for name in BOUNDS} == BOUNDS | {"delta.logRetentionDuration": "interval 9 days"}
 
 
 def give_feature(settings, feature, *, readers):
@@ -129,7 +129,7 @@ def test_a_log_that_has_lost_its_commits_is_left_unchanged(settings):
     file.write_text("{}")
     with pytest.raises(MutationQuotaError, match=r"/decisions"):
         prepare(settings)
-    assert [each.name for each in file.parent.iterdir()] == [left]
+    assert [path.name for path in file.parent.iterdir()] == [left]
 
 
 def older(settings, schema, version):

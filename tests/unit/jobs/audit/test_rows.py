@@ -205,11 +205,11 @@ def row_of(fields, timestamp=1000):
 @pytest.mark.parametrize("fields", RECORDS.values(), ids=RECORDS.keys())
 def test_each_record_is_read_as_it_was_written(fields):
     record = read_quota_log_record(json.dumps(fields).encode())
-    found = row_to_record(row_of(fields))
+    read = row_to_record(row_of(fields))
     when = record.effective_at
-    assert found.effective_at == (1000 if when is None else when if fields.get("cancelled") else max(1000, when))
-    assert type(found) is type(record)
-    stored = {name: getattr(found, name) for name in record.__struct_fields__ if name != "effective_at"}
+    assert read.effective_at == (1000 if when is None else when if fields.get("cancelled") else max(1000, when))
+    assert type(read) is type(record)
+    stored = {name: getattr(read, name) for name in record.__struct_fields__ if name != "effective_at"}
     assert stored == {name: getattr(record, name) for name in record.__struct_fields__ if name != "effective_at"}
 
 

@@ -11,7 +11,7 @@ NOW = DAY + 30 * HOUR
 EVERYONE = BucketQuery({}, in_debt=False, order="name", limit=1000)
 
 
-def found(settings, query=EVERYONE):
+def buckets_of(settings, query=EVERYONE):
     listing = list_buckets(settings, query, lambda: NOW)
     return {tuple(row.bucket.items()): row for row in listing.buckets}
 
@@ -35,7 +35,7 @@ def test_the_last_decision_of_a_bucket_counts(settings):
             decision(DAY, user="x", user_tag="", more_tags=[("group", "pay")], tokens=0.0, quota=2.0, burst=3.0),
         ],
     )
-    rows = found(settings)
+    rows = buckets_of(settings)
     assert set(rows) == {ALICE, APP, PAY}
     assert (rows[APP].tokens, rows[APP].tokens_now, rows[APP].max_debt_ms) == (7.0, 17.0, 60_000)
     assert (rows[ALICE].tokens, rows[ALICE].tokens_now, rows[ALICE].in_debt) == (-60.0, -25.0, True)
@@ -69,14 +69,14 @@ def test_it_says_as_of_when(settings):
 def test_decisions_without_a_quota_have_no_bucket(settings):
     nothing = {"quota": None, "burst": None, "tokens": None, "user_tag": ""}
     write_tables(settings, decisions=[decision(DAY, **nothing), decision(DAY + 1, user="bob")])
-    assert set(found(settings)) == {(("user", "bob"),)}
+    assert set(buckets_of(settings)) == {(("user", "bob"),)}
 
 
 def test_a_selection_is_of_buckets_not_of_decisions(settings):
     """A debt that was paid since is none, although decisions of that time are in the table."""
     write_tables(settings, decisions=[decision(NOW - 9000, tokens=-1.0), decision(NOW - 1, user="bob", tokens=-1.0)])
-    assert set(found(settings, BucketQuery({}, in_debt=True, order="tokens", limit=9))) == {(("user", "bob"),)}
-    assert found(settings, BucketQuery({"user": "carol"}, in_debt=False, order="tokens", limit=9)) == {}
+    assert set(buckets_of(settings, BucketQuery({}, in_debt=True, order="tokens", limit=9))) == {(("user", "bob"),)}
+    assert buckets_of(settings, BucketQuery({"user": "carol"}, in_debt=False, order="tokens", limit=9)) == {}
 
 
 def test_a_table_without_decisions_has_no_buckets(settings):

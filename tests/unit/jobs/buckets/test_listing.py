@@ -26,8 +26,8 @@ ALL = [FULL, GROUP, DEBT, GAINING]
 
 
 def choose(order="tokens", *, tags=None, in_debt=False, limit=1000):
-    found = select_buckets(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
-    return [row.bucket for row in found.buckets], found.left_out
+    listing = select_buckets(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
+    return [row.bucket for row in listing.buckets], listing.left_out
 
 
 ALICE, BOB, TOOL, PAY = {"user": "alice"}, {"user": "bob", "client-id": "app"}, {"client-id": "tool"}, {"group": "pay"}
@@ -121,9 +121,9 @@ def test_buckets_are_read_exactly_as_written(tmp_path_factory, saved):
     file = tmp_path_factory.mktemp("buckets") / "buckets.jsonl"
     header = BucketFileHeader(HEADER.state_version, len(saved), HEADER.topics, HEADER.positions)
     write(SavedBuckets(header, saved), file)
-    found = read_buckets(file)
-    assert (found.header, found.buckets) == (header, saved)
-    assert [repr(each) for each in found.buckets] == [repr(each) for each in saved]  # -0.0 is not 0.0
+    export = read_buckets(file)
+    assert (export.header, export.buckets) == (header, saved)
+    assert [repr(bucket) for bucket in export.buckets] == [repr(bucket) for bucket in saved]  # -0.0 is not 0.0
 
 
 def test_its_fields_are_those_of_the_state():

@@ -33,7 +33,7 @@ def kafka(overrides, *before):
     [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")],
 )
 def test_a_login_is_translated(read, mechanism, module):
-    found = kafka(
+    section = kafka(
         read(
             "# a comment\n"
             "bootstrap.servers = broker:9093\n"
@@ -44,27 +44,27 @@ def test_a_login_is_translated(read, mechanism, module):
             '    password="a=b;\\\\"c";\n'
         )
     )
-    assert found.bootstrap_servers == "broker:9093"
-    assert (found.security_protocol, found.sasl_mechanism, found.sasl_username) == (
+    assert section.bootstrap_servers == "broker:9093"
+    assert (section.security_protocol, section.sasl_mechanism, section.sasl_username) == (
         "SASL_PLAINTEXT",
         mechanism,
         "ann",
     )
-    assert found.sasl_password.get_secret_value() == 'a=b;"c'
+    assert section.sasl_password.get_secret_value() == 'a=b;"c'
 
 
 def test_certificates_in_pem_are_translated(read, tmp_path):
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
     (tmp_path / "own.pem").write_text(f"{CERTIFICATE}-----BEGIN PRIVATE KEY-----\n")
-    found = kafka(
+    section = kafka(
         read(
             f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={tmp_path}/ca.pem\n"
             f"ssl.keystore.type=PEM\nssl.keystore.location={tmp_path}/own.pem\n"
             "ssl.endpoint.identification.algorithm=\n"
         )
     )
-    assert (found.ssl_ca_location, found.ssl_certificate_location) == (f"{tmp_path}/ca.pem", f"{tmp_path}/own.pem")
-    assert (found.ssl_key_location, found.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
+    assert (section.ssl_ca_location, section.ssl_certificate_location) == (f"{tmp_path}/ca.pem", f"{tmp_path}/own.pem")
+    assert (section.ssl_key_location, section.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
 
 
 def test_client_credentials_are_translated(read, tmp_path):
@@ -92,8 +92,8 @@ def test_client_credentials_are_translated(read, tmp_path):
 
 def test_the_file_replaces_the_whole_security_of_the_settings(read):
     login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
-    found = kafka(read("security.protocol=PLAINTEXT\n"), *login, "kafka.sasl_password=p")
-    assert (found.security_protocol, found.sasl_username) == ("PLAINTEXT", "")
+    section = kafka(read("security.protocol=PLAINTEXT\n"), *login, "kafka.sasl_password=p")
+    assert (section.security_protocol, section.sasl_username) == ("PLAINTEXT", "")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_an_untranslatable_property_is_one_line_without_secrets(read, text, erro
 
 def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(read, caplog):
     with caplog.at_level(logging.DEBUG):
-        found = read(
+        given = read(
             "# Required connection configs for Kafka producer, consumer, and admin\n"
             "bootstrap.servers=pkc.confluent.cloud:9092\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
             "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -133,8 +133,8 @@ def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(
             "request.timeout.ms=20000\ndefault.api.timeout.ms=60000\n"
             "basic.auth.credentials.source=USER_INFO\nbasic.auth.user.info=hunter3\n"
         )
-    assert (kafka(found).bootstrap_servers, kafka(found).security_protocol) == ("pkc.confluent.cloud:9092", "SASL_SSL")
-    assert (kafka(found).sasl_username, kafka(found).sasl_password.get_secret_value()) == ("KEY", "hunter2")
+    assert (kafka(given).bootstrap_servers, kafka(given).security_protocol) == ("pkc.confluent.cloud:9092", "SASL_SSL")
+    assert (kafka(given).sasl_username, kafka(given).sasl_password.get_secret_value()) == ("KEY", "hunter2")
     assert "retries, request.timeout.ms, default.api.timeout.ms, basic.auth.credentials.source" in caplog.text
     assert "hunter" not in caplog.text
 

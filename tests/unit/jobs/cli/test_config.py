@@ -73,7 +73,7 @@ def test_the_file_that_was_read_is_named(config, tmp_path):
     document = yaml.safe_load(config("describe", "--changed", "--output", "yaml"))
 
     assert document["file"] == str(tmp_path / "conf" / "mutation-quota.toml")
-    assert [(each["name"], each["source"]) for each in document["settings"]] == [
+    assert [(setting["name"], setting["source"]) for setting in document["settings"]] == [
         ("topics.partitions", "conf/mutation-quota.toml")
     ]
     assert config("describe", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")

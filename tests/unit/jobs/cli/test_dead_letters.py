@@ -32,7 +32,7 @@ def sent(monkeypatch):
     """The ids of the dead letters that were sent."""
     ids = []
     monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter(LETTERS))
-    monkeypatch.setattr(dead_letters, "send", lambda _, letters: ids.extend(each.letter_id for each, _ in letters))
+    monkeypatch.setattr(dead_letters, "send", lambda _, letters: ids.extend(stored.letter_id for stored, _ in letters))
     monkeypatch.setattr(ConfirmOptions, "check", lambda *_: None)
     return ids
 
@@ -67,7 +67,7 @@ def test_a_dry_run_sends_nothing(sent):
 @pytest.mark.usefixtures("sent")
 def test_they_are_selected_by_their_period_whose_end_is_not_included():
     done = command("list", "--from", "1970-01-01T02:00", "--to", "1970-01-01T03:00", "--output", "json")
-    assert [each["id"] for each in json.loads(done.stdout)["dead_letters"]] == ["mutation-requests-0-2"]
+    assert [listed["id"] for listed in json.loads(done.stdout)["dead_letters"]] == ["mutation-requests-0-2"]
     done = command("resend", "--to", "1970-01-01T02:00", "--yes")
     assert done.output == "Resent mutation-requests-0-1.\n"
 

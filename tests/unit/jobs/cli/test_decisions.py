@@ -24,7 +24,7 @@ def test_a_decision_is_a_line(listed):
     assert " ".join(heading.split()) == (
         "DECISION REQUESTED USER / CLIENT-ID OPERATION TOPICS MUTATIONS TOKENS OUTCOME THROTTLED"
     )
-    assert [" ".join(each.split()) for each in lines] == [
+    assert [" ".join(line.split()) for line in lines] == [
         "mutation-requests-0-1 2024-10-04T12:00:00.000Z alice / app CREATE_TOPICS topic-0 3 52 ADMITTED 0 s",
         "mutation-requests-0-2 2024-10-04T12:00:00.001Z bob / <none> CREATE_TOPICS topic-0 4 -10 REJECTED 2 s",
     ]

@@ -20,10 +20,10 @@ def test_a_json_error_is_an_event_and_with_debug_has_its_origin():
     assert json.loads(done.stderr.splitlines()[-1])["trace"].startswith("Traceback (most recent call last):")
     done = run(*UNREACHABLE, "--set", "logging.format=json")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    found = json.loads(done.stderr)
-    assert found["message"].startswith("cannot read the quotas in topic mutation-quotas")
-    assert (found["level"], found["service"], found["error"]) == ("ERROR", "quotas describe", "ClusterError")
-    assert "trace" not in found
+    event = json.loads(done.stderr)
+    assert event["message"].startswith("cannot read the quotas in topic mutation-quotas")
+    assert (event["level"], event["service"], event["error"]) == ("ERROR", "quotas describe", "ClusterError")
+    assert "trace" not in event
 
 
 def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
@@ -39,17 +39,17 @@ jobs.__main__.app = fail
 jobs.__main__.main()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    found = json.loads(done.stderr)
+    event = json.loads(done.stderr)
     assert done.returncode == 1
-    assert (found["message"], found["query"], found["batch"]) == ("audit failed: no space", "audit", 0)
+    assert (event["message"], event["query"], event["batch"]) == ("audit failed: no space", "audit", 0)
 
 
 def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monkeypatch):
     monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
     done = run("quotas", "describe", "--set", "nothing.like=this")
     assert done.returncode == 2
-    found = json.loads(done.stderr)
-    assert (found["service"], found["error"]) == ("mutation-quota", "BadInput")
+    event = json.loads(done.stderr)
+    assert (event["service"], event["error"]) == ("mutation-quota", "BadInput")
 
 
 def read_to_end(terminal):

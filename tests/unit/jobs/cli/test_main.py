@@ -93,15 +93,15 @@ def test_the_versions_are_printed_without_the_imports_of_commands():
 def test_the_versions_are_printed_line_by_line():
     done = run("--version")
     assert (done.returncode, done.stderr) == (0, "")
-    found = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert list(found) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
+    shown = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert list(shown) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
     for name in ("mutation-quota", "Python", "Spark", "Delta", "confluent-kafka"):
-        assert re.match(r"\d+\.\d+", found[name])
+        assert re.match(r"\d+\.\d+", shown[name])
     release = r"\d+\.\d+\.\d+"
     kafka = rf"{release} \(gateway\), {release} \(broker\), {release} \(Spark's client\)"
-    assert re.fullmatch(kafka, found["Kafka"])
-    assert found["state"].isdigit()
-    assert re.fullmatch(r"(\w+ \d+, )+quota_changes \d+", found["tables"])
+    assert re.fullmatch(kafka, shown["Kafka"])
+    assert shown["state"].isdigit()
+    assert re.fullmatch(r"(\w+ \d+, )+quota_changes \d+", shown["tables"])
 
 
 def test_the_versions_need_no_java():
@@ -140,9 +140,9 @@ def completed(shell, line, word):
     ],
 )
 def test_commands_options_and_values_are_completed(shell, line, expected, other):
-    found = completed(shell, line, len(line.split()) - 1)
-    assert expected in found
-    assert other not in found
+    completions = completed(shell, line, len(line.split()) - 1)
+    assert expected in completions
+    assert other not in completions
 
 
 ROOT = get_command(app)
@@ -151,8 +151,8 @@ MAX_SUMMARY = 55
 
 def leaves(command=ROOT, words=()):
     """Yield each command that is not a group, with its words."""
-    for name, each in getattr(command, "commands", {}).items():
-        yield from leaves(each, (*words, name))
+    for name, subcommand in getattr(command, "commands", {}).items():
+        yield from leaves(subcommand, (*words, name))
     if not hasattr(command, "commands"):
         yield words, command
 
@@ -173,7 +173,7 @@ WITHOUT_KAFKA = {
     ("demo",),
 }
 """The commands that connect to no cluster."""
-GROUPS = {(name,): each for name, each in ROOT.commands.items() if hasattr(each, "commands")}
+GROUPS = {(name,): command for name, command in ROOT.commands.items() if hasattr(command, "commands")}
 EVERYTHING = pytest.mark.parametrize("words", sorted(COMMANDS | GROUPS), ids=" ".join)
 EACH_COMMAND = pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
 
@@ -204,10 +204,10 @@ def test_no_line_of_the_help_is_wider_than_a_terminal(words):
 
 @EACH_COMMAND
 def test_two_examples_are_shown_as_they_would_be_typed(words):
-    found = examples(COMMANDS[words])
-    assert len(found) == 2
+    listed = examples(COMMANDS[words])
+    assert len(listed) == 2
     shown = " ".join(" ".join(help_lines(words)).split())
-    assert [each for each in found if each not in shown] == []
+    assert [example for example in listed if example not in shown] == []
 
 
 @EACH_COMMAND
@@ -223,21 +223,21 @@ def test_the_examples_are_understood_by_the_parser(words):
 @EACH_COMMAND
 def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_other_has(words):
     """`config describe` has them, too: it checks how another command would connect."""
-    options = {option for each in COMMANDS[words].params for option in each.opts}
+    options = {option for param in COMMANDS[words].params for option in param.opts}
     expected = set() if words in WITHOUT_KAFKA else {"--bootstrap-server", "--command-config"}
     assert options & {"--bootstrap-server", "--command-config"} == expected
 
 
 @EACH_COMMAND
 def test_the_zone_of_a_time_is_shown(words):
-    times = [each for each in COMMANDS[words].params if each.metavar == "TIME"]
-    assert [each.opts for each in times if "(UTC without a zone)" not in each.help] == []
+    times = [param for param in COMMANDS[words].params if param.metavar == "TIME"]
+    assert [time.opts for time in times if "(UTC without a zone)" not in time.help] == []
 
 
 @EACH_COMMAND
 def test_the_common_options_are_accepted_after_the_command(words):
-    found = {option for each in COMMANDS[words].params for option in each.opts}
-    assert {"--set", "--settings", "--log-level", "--verbose", "-v"} <= found
+    options = {option for param in COMMANDS[words].params for option in param.opts}
+    assert {"--set", "--settings", "--log-level", "--verbose", "-v"} <= options
 
 
 @pytest.mark.parametrize("words", sorted(GROUPS), ids=" ".join)

@@ -45,7 +45,7 @@ def test_rows_are_deleted_only_with_consent(kept, maintain):
     ran = maintain("--set", "audit.keep_days.decisions=30", "--output", "json", "--yes")
     document = json.loads(ran.stdout)
     assert document["applied"]
-    deleted = {each["table"]: each["rows_deleted"] for each in document["tables"]}
+    deleted = {table["table"]: table["rows_deleted"] for table in document["tables"]}
     assert deleted == {"decisions": 1, "dead_letters": 0, "quota_changes": 0}
     assert kept.offsets == [2]
 

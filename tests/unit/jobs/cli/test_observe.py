@@ -64,8 +64,8 @@ def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     summary = json.loads(imported(log, "--output", "json").stdout)
     assert summary["mutations_by_operation"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
     assert summary["logs"]["kafka-request.log"]["invalid_lines"] == 1
-    requests = [json.loads(each) for each in (log / "requests.jsonl").read_text().splitlines()]
-    assert [each["topics"][0]["name"] for each in requests] == ["a", "b", "old"]
+    requests = [json.loads(line) for line in (log / "requests.jsonl").read_text().splitlines()]
+    assert [request["topics"][0]["name"] for request in requests] == ["a", "b", "old"]
     piped = run("observe", "import", "kafka-request.log", "--output", "json", cwd=log)
     assert piped.stdout == (log / "requests.jsonl").read_text()
     assert json.loads(piped.stderr) == summary

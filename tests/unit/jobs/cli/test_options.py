@@ -47,8 +47,8 @@ def test_configs_are_separated_as_in_kafka_configs(given, expected):
 )
 def test_a_topic_matches_by_its_whole_name(pattern, matching):
     """As in kafka-topics.sh; a flag holds for its own expression."""
-    found = TopicPattern.parse(pattern)
-    assert [name for name in ("Orders", "orders-eu", "logs") if found.matches(name)] == matching
+    topics = TopicPattern.parse(pattern)
+    assert [name for name in ("Orders", "orders-eu", "logs") if topics.matches(name)] == matching
 
 
 @pytest.mark.parametrize("pattern", ["", " ", "orders,", "a,,b"])

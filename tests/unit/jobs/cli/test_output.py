@@ -76,7 +76,7 @@ def test_a_cell_cannot_control_the_terminal_or_be_mistaken_for_markup(capsys):
 
 
 def test_an_age_is_relative_to_the_current_time_and_is_never_negative():
-    assert [format_age(100_000, each) for each in (40_000, 99_500, 200_000, None)] == ["1 min ago", "now", "now", "-"]
+    assert [format_age(100_000, age) for age in (40_000, 99_500, 200_000, None)] == ["1 min ago", "now", "now", "-"]
 
 
 @pytest.mark.parametrize(

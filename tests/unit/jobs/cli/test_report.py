@@ -164,7 +164,7 @@ def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypa
     fill_disk(monkeypatch)
     with pytest.raises(BadInput, match=f"^--output-file {page}: No space left on device$"):
         report()
-    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
     assert page.read_text() == "an old one"
 
 

@@ -41,8 +41,8 @@ def quotas_of(*entries):
 
 def fill(state, *decisions, now=START, entries=(FIVE,)):
     """Give a state these decisions and entries, as of `now`."""
-    for each in decisions:
-        state.record(received(each))
+    for decision in decisions:
+        state.record(received(decision))
     state.add_changes(list(entries))
     state.refresh(now, quotas_of(*entries), changed=True)
 

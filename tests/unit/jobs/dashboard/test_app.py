@@ -26,7 +26,7 @@ def test_the_stream_sends_the_whole_state(page):
     assert event["contact"] == {"state": "live", "message": "", "at": 0}
     assert event["first"]
     assert event["start"] == shown.session.start
-    assert [each["id"] for each in event["decisions"]] == [REJECTED.decision_id, DEBT.decision_id]
+    assert [decision["id"] for decision in event["decisions"]] == [REJECTED.decision_id, DEBT.decision_id]
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_a_period_that_is_none_is_not_served(page):
 def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     shown = page()
     fill(shown.state, DEBT, REJECTED)
-    found = shown.client.get(f"/api/decisions/{REJECTED.decision_id}").json()
-    lines = [tuple(line) for line in found["lines"]]
-    assert found["summary"].startswith("Creating topic 'topic-0' (30 mutations) was rejected because the quota of 5 ")
+    answer = shown.client.get(f"/api/decisions/{REJECTED.decision_id}").json()
+    lines = [tuple(line) for line in answer["lines"]]
+    assert answer["summary"].startswith("Creating topic 'topic-0' (30 mutations) was rejected because the quota of 5 ")
     assert ("K before", "-2.5: the bucket was written last by mutation-requests-0-0") in lines
     assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
     assert ("charges", "'topic-0' of 30: rejected, since K = -2.5 < 0; K stays") in lines
     assert ("throttle", "-K / Q = 2.5 / 5 s = 0.5 s, rounded up") in lines
     assert ("recomputed", "the same, computed from the previous decision of the bucket") in lines
-    assert [each["decision_id"] for each in found["before"]] == [DEBT.decision_id]
-    assert found["note"] == ""
+    assert [neighbour["decision_id"] for neighbour in answer["before"]] == [DEBT.decision_id]
+    assert answer["note"] == ""
     first = shown.client.get(f"/api/decisions/{DEBT.decision_id}").json()
     assert "only the decisions of the last hour" in first["note"]
 
@@ -77,15 +77,15 @@ def test_a_decision_that_is_not_stored_is_not_found(page):
 def test_the_decisions_of_a_tenant_are_listed(page):
     shown = page()
     fill(shown.state, DEBT, replace(REJECTED, user_tag="bob"))
-    found = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
-    assert found["tenant"]["name"] == "user 'alice'"
-    assert [each["id"] for each in found["decisions"]] == [DEBT.decision_id]
+    bucket = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
+    assert bucket["tenant"]["name"] == "user 'alice'"
+    assert [decision["id"] for decision in bucket["decisions"]] == [DEBT.decision_id]
 
 
 @pytest.mark.parametrize("path", ["/", "/login"])
 def test_the_pages_load_nothing_from_elsewhere_and_have_no_code_in_them(page, path):
     text = page().client.get(path).text
-    assert all(each.startswith("/") for each in re.findall(r'(?:src|href|action)="([^"#]+)"', text))
+    assert all(address.startswith("/") for address in re.findall(r'(?:src|href|action)="([^"#]+)"', text))
     assert all(tag.endswith("></script>") for tag in re.findall(r"<script.*?</script>", text, re.DOTALL))
     assert "style=" not in text
     assert not re.search(r"\son\w+=", text)
@@ -110,13 +110,13 @@ def test_a_quota_is_tried_out_on_what_was_decided(page):
     shown = page()
     fill(shown.state, DEBT, REJECTED)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "controller_mutation_burst": 20}
-    found = shown.client.post("/api/trials", json=wanted).json()
-    assert found["entity"] == "user-principal 'alice'"
-    assert found["command"] == (
+    answer = shown.client.post("/api/trials", json=wanted).json()
+    assert answer["entity"] == "user-principal 'alice'"
+    assert answer["command"] == (
         "mutation-quota quotas alter --user=alice "
         "--add-config controller_mutation_rate=5.0,controller_mutation_burst=20.0"
     )
-    trial = found["trial"]
+    trial = answer["trial"]
     assert (trial["recorded"]["admitted"], trial["recorded"]["rejected"]) == (60, 30)
     assert trial["recorded"]["throttled_seconds"] == 0.5
     assert (trial["tried"]["admitted"], trial["tried"]["throttled_seconds"]) == (60, 7.5)

@@ -41,15 +41,15 @@ def test_a_page_first_gets_everything_and_then_new_data():
     view = View()
     first = state.news(view, START)
     assert first["first"]
-    assert [each.id for each in first["decisions"]] == ["mutation-requests-0-0"]
+    assert [decision.id for decision in first["decisions"]] == ["mutation-requests-0-0"]
     nothing = state.news(view, START)
     assert not nothing["first"]
     assert (nothing["decisions"], nothing["tenants"], nothing["changes"]) == ([], [], [])
     state.record(received(REJECTED))
     state.refresh(START + 500, quotas_of(FIVE), changed=False)
     second = state.news(view, START + 500)
-    assert [each.id for each in second["decisions"]] == ["mutation-requests-0-1"]
-    assert [each.user for each in second["tenants"]] == ["alice"]
+    assert [decision.id for decision in second["decisions"]] == ["mutation-requests-0-1"]
+    assert [tenant.user for tenant in second["tenants"]] == ["alice"]
 
 
 def test_a_page_of_another_state_gets_everything_again():
@@ -70,12 +70,12 @@ def test_a_view_has_the_load_the_tenants_and_the_decisions_of_the_names_that_it_
     state.record(received(REJECTED))
     state.refresh(START + 600, quotas_of(FIVE), changed=False)
     then = state.news(view, START + 600)
-    assert [(each.user, each.admitted, each.rejected) for each in then["tenants"]] == [("bob", 7, 2)]
+    assert [(tenant.user, tenant.admitted, tenant.rejected) for tenant in then["tenants"]] == [("bob", 7, 2)]
     assert (first["buckets"], first["throttled"], then["throttled"]) == (1, 0, 1)
     sums = attrgetter("decisions", "admitted", "rejected", "throttled")
     loads = [list(map(sums, news["intervals"])) for news in (first, then)]
     assert loads == [[(1, 7, 0, 0)], [(2, 7, 2, 1)]]
-    assert [[each.id for each in news["decisions"]] for news in (first, then)] == [
+    assert [[decision.id for decision in news["decisions"]] for news in (first, then)] == [
         ["mutation-requests-0-1"],
         ["mutation-requests-0-2"],
     ]
@@ -83,9 +83,9 @@ def test_a_view_has_the_load_the_tenants_and_the_decisions_of_the_names_that_it_
 
 def test_a_view_finds_decisions_behind_any_number_of_others():
     """A page that filters what it has got says that a tenant has none, though it was rejected a minute ago."""
-    others = [decided(1, at=START + each, offset=each) for each in range(1, 2000)]
-    (found,) = page_data(filled(of_bob(7, START, 0), *others), text="bob")["decisions"]
-    assert found.user == "bob"
+    others = [decided(1, at=START + number, offset=number) for number in range(1, 2000)]
+    (decision,) = page_data(filled(of_bob(7, START, 0), *others), text="bob")["decisions"]
+    assert decision.user == "bob"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_view_finds_decisions_behind_any_number_of_others():
 )
 def test_a_view_lists_the_decisions_of_its_period(shown, offsets):
     news = page_data(filled(DEBT, REJECTED), START + 1000, **shown)
-    assert [each.id for each in news["decisions"]] == [f"mutation-requests-0-{offset}" for offset in offsets]
+    assert [decision.id for decision in news["decisions"]] == [f"mutation-requests-0-{offset}" for offset in offsets]
     assert news["oldest"] == START
 
 
@@ -126,7 +126,7 @@ def test_a_percentile_has_two_digits():
 
 def test_a_tenant_that_need_not_wait_is_not_throttled_wherever_in_an_interval_it_asks():
     intervals = page_data(filled(*(decided(1, at=START + at, offset=at) for at in (0, 1, 4999))))["intervals"]
-    assert [(each.decisions, each.throttled) for each in intervals] == [(3, 0)]
+    assert [(interval.decisions, interval.throttled) for interval in intervals] == [(3, 0)]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_throttled_tenant_counts_in_each_interval_until_its_throttle_ends(star
     for now in looks:
         state.refresh(now, quotas_of(), changed=False)
     intervals = page_data(state, looks[-1])["intervals"]
-    assert [(each.at - START, each.throttled) for each in intervals] == [(0, 1), (5000, 1)]
+    assert [(interval.at - START, interval.throttled) for interval in intervals] == [(0, 1), (5000, 1)]
 
 
 def test_a_tenant_has_its_counts_and_the_level_from_which_its_tokens_follow():
@@ -197,7 +197,7 @@ def test_data_older_than_an_hour_is_dropped():
 
 def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.decisions._MAX_DECISIONS", 100)
-    decisions = [decided(1, at=START + each, offset=each) for each in range(120)]
+    decisions = [decided(1, at=START + number, offset=number) for number in range(120)]
     state = filled(*decisions)
     assert state.find("mutation-requests-0-19", 0) is None
     assert state.find("mutation-requests-0-20", 0) is not None
@@ -205,8 +205,8 @@ def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
 
 def test_tenants_are_bounded_and_the_quietest_are_dropped():
     state = make_state()
-    for each in range(5001):
-        decision = replace(decided(1, at=START + each, offset=each), user_tag=f"u{each}")
+    for number in range(5001):
+        decision = replace(decided(1, at=START + number, offset=number), user_tag=f"u{number}")
         state.record(received(decision))
     state.refresh(START + 5001, quotas_of(), changed=False)
     news = page_data(state)

@@ -25,7 +25,7 @@ _, DECISIONS = decide_all(
 
 
 def tried(quota, *decisions, entity=ALICE, entries=(FIVE,)):
-    return try_quota([codec.encode(each) for each in decisions], entries, SETTINGS, entity, quota)
+    return try_quota([codec.encode(decision) for decision in decisions], entries, SETTINGS, entity, quota)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_tenants_that_are_not_affected_are_omitted():
     bob = replace(decided(7, rate=None, at=START, offset=9), user="bob")
     trial = tried(Quota(10.0), *DECISIONS, bob)
     assert (trial.requests, trial.recorded.requests) == (4, 3)
-    assert [(each.user, each.load.requests) for each in trial.senders] == [("alice", 3)]
+    assert [(sender.user, sender.load.requests) for sender in trial.senders] == [("alice", 3)]
 
 
 def test_a_more_specific_quota_precedes_the_tried_one():
@@ -62,7 +62,7 @@ def test_a_more_specific_quota_precedes_the_tried_one():
 def test_a_quota_takes_over_from_a_less_specific_one():
     """They were decided by the default, and in a bucket of the same tags."""
     default = QuotaLogEntry(0, START - 1000, QuotaRecord(QuotaEntity(None), 5.0))
-    by_default = [replace(each, quota_entity=QuotaEntity(None)) for each in DECISIONS]
+    by_default = [replace(decision, quota_entity=QuotaEntity(None)) for decision in DECISIONS]
     trial = tried(Quota(10.0), *by_default, entries=(default,))
     assert (trial.recorded.requests, trial.tried.newly_admitted) == (3, 10)
 

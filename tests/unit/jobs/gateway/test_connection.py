@@ -62,7 +62,7 @@ async def test_a_broker_that_cannot_be_reached_closes_the_connection(on, error):
 async def test_the_owner_of_a_delegation_token_is_asked_for_at_the_clients_broker(on, owner, told):
     given = []
     on.host.owner = owner
-    on.connection.channel.on_owner = lambda *found: given.append(found)
+    on.connection.channel.on_owner = lambda *answer: given.append(answer)
     on.connection.find_owner("dG9rZW4")
     await on.turn()
     assert (on.host.asked, given) == ((LISTENER, "dG9rZW4"), [told])

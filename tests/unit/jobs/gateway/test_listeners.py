@@ -32,7 +32,7 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
         advertised_by="brokers", advertised_host="gw", listeners=["20001=kafka-1:9094", "20002=kafka-2:9094"]
     )
     listeners, addresses = plan_listeners(settings, {1: ("gw", 20_001), 2: ("gw", 20_002)})
-    assert [each.broker for each in listeners] == [("kafka-1", 9094), ("kafka-2", 9094)]
+    assert [listener.broker for listener in listeners] == [("kafka-1", 9094), ("kafka-2", 9094)]
     assert not addresses.rewritten
 
 

@@ -42,12 +42,12 @@ def broker(gateway_protocol):
 def find(gateway_protocol, broker):
     """Return a function that finds the owners of tokens at once, as one gateway."""
 
-    async def found(owners, token_ids, port):
-        return await asyncio.gather(*(owners.find(("127.0.0.1", port), each) for each in token_ids))
+    async def find_all(owners, token_ids, port):
+        return await asyncio.gather(*(owners.find(("127.0.0.1", port), token_id) for token_id in token_ids))
 
     owners = TokenOwners(Security(), Encryption(), gateway_protocol)
     with asyncio.Runner() as loop:
-        yield lambda *token_ids, port=broker.port: loop.run(found(owners, token_ids, port))
+        yield lambda *token_ids, port=broker.port: loop.run(find_all(owners, token_ids, port))
 
 
 def test_a_broker_is_asked_once_for_each_new_token(find, broker):

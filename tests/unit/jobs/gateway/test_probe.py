@@ -44,8 +44,8 @@ def test_the_error_of_each_broker_is_reported_if_none_answers(gateway_protocol):
 
 
 def test_an_invalid_host_name_is_reported(gateway_protocol):
-    found = asyncio.run(broker_failure([("a..b", 9092)], None, gateway_protocol))
-    assert found.startswith("a..b:9092: ")
+    text = asyncio.run(broker_failure([("a..b", 9092)], None, gateway_protocol))
+    assert text.startswith("a..b:9092: ")
 
 
 def test_a_port_that_listens_without_responding_is_not_a_broker(gateway_protocol, monkeypatch):

@@ -30,9 +30,9 @@ def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gat
     )
     first, second, third = (connection() for _ in range(3))
     reason = "there are more than gateway.max_connections=2"
-    assert [made.opened(each) for each in (first, second, third)] == [None, None, reason]
-    for each in (third, first, first):
-        made.closed(each)
+    assert [made.opened(client) for client in (first, second, third)] == [None, None, reason]
+    for client in (third, first, first):
+        made.closed(client)
     assert made.opened(connection()) is None
     assert (made.context.stats.connections, made.context.stats.accepted) == (2, 4)
 
@@ -90,14 +90,14 @@ async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol,
 
     servers = [made(), made()]
     listener = Listener(port, ("kafka-1", 9092))
-    listening = [await each._listen(listener) for each in servers]  # noqa: SLF001
+    listening = [await server._listen(listener) for server in servers]  # noqa: SLF001
     async with listening[0], listening[1]:
         with pytest.raises(BadInput, match=r"gateway\.reuse_port=true for all gateways that share them"):
             await made(reuse_port=False)._listen(listener)  # noqa: SLF001
         clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(64)]
-        while sum(each.context.stats.accepted for each in servers) < len(clients):  # noqa: ASYNC110 counts have no event
+        while sum(server.context.stats.accepted for server in servers) < len(clients):  # noqa: ASYNC110 counts have no event
             await asyncio.sleep(0.01)
-        assert all(each.context.stats.accepted for each in servers)
+        assert all(server.context.stats.accepted for server in servers)
         for client in clients:
             client.close()
 

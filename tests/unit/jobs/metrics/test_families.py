@@ -56,14 +56,14 @@ def alice(name, *labels):
 
 def values(families, name, label):
     """Return the values of a metric by one of its labels."""
-    return {dict(labels)[label]: value for (found, *labels), value in samples(families).items() if found == name}
+    return {dict(labels)[label]: value for (metric, *labels), value in samples(families).items() if metric == name}
 
 
 def test_a_tenants_series_bear_kafkas_names_and_numbers():
     """A second after 60 of 55: K is -5 + 5, the rate 60 by ten windows."""
-    found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
+    series = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
     assert (
-        found.items()
+        series.items()
         >= {
             alice("kafka_server_controllermutation_rate"): 6,
             alice("kafka_server_controllermutation_tokens"): 0,
@@ -77,9 +77,11 @@ def test_a_tenants_series_bear_kafkas_names_and_numbers():
 
 
 def test_sums_include_all_tenants():
-    found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
+    series = samples(
+        decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10)
+    )
     assert (
-        found.items()
+        series.items()
         >= {
             ("mutation_quota_decisions_total", ("outcome", "admitted")): 2,
             ("mutation_quota_decisions_total", ("outcome", "partial")): 0,
@@ -100,11 +102,11 @@ def test_sums_include_all_tenants():
 def test_only_the_busiest_tenants_have_their_own_series():
     """The number of tenants near their limit includes all of them."""
     users = [replace(decided(50 + number), user_tag=f"u{number}") for number in range(5)]
-    found = samples(decision_families(account(*users), 0, 2))
-    shown = {dict(labels)["user"] for name, *labels in found if name == "kafka_server_controllermutation_rate"}
+    series = samples(decision_families(account(*users), 0, 2))
+    shown = {dict(labels)["user"] for name, *labels in series if name == "kafka_server_controllermutation_rate"}
     assert shown == {"u3", "u4"}
-    assert found[("mutation_quota_tenants_hidden",)] == 3
-    assert found[("mutation_quota_tenants_near_limit",)] == 5
+    assert series[("mutation_quota_tenants_hidden",)] == 3
+    assert series[("mutation_quota_tenants_near_limit",)] == 5
 
 
 def test_any_name_can_be_a_label():
@@ -169,10 +171,10 @@ def test_topics_of_a_gateway_are_reported_by_operation_mode_and_outcome(version,
     stats.add_mutation(
         request, MutationResponse({}, mute_ms=2500, topics={"admitted": 4, "rejected": 3, "failed": 2, "proceeded": 1})
     )
-    found = samples(gateway_families(stats, 0))
+    series = samples(gateway_families(stats, 0))
     topics = {
         tuple(dict(labels)[key] for key in ("operation", "mode", "outcome")): count
-        for (name, *labels), count in found.items()
+        for (name, *labels), count in series.items()
         if name == "mutation_quota_gateway_topics_total" and count
     }
     assert topics == {
@@ -181,8 +183,8 @@ def test_topics_of_a_gateway_are_reported_by_operation_mode_and_outcome(version,
         ("create_topics", mode, "failed"): 2,
         ("create_topics", mode, "proceeded"): 1,
     }
-    assert found[("mutation_quota_gateway_mutes_total",)] == 1
-    assert found[("mutation_quota_gateway_muted_seconds_total",)] == 2.5
+    assert series[("mutation_quota_gateway_mutes_total",)] == 1
+    assert series[("mutation_quota_gateway_muted_seconds_total",)] == 2.5
 
 
 def test_the_time_until_a_decision_is_a_histogram():
@@ -192,8 +194,8 @@ def test_the_time_until_a_decision_is_a_histogram():
     name = "mutation_quota_gateway_decision_seconds"
     buckets = values(gateway_families(stats, 0), f"{name}_bucket", "le")
     assert [buckets[bound] for bound in ("0.05", "0.1", "0.3", "0.5", "30.0", "+Inf")] == [1, 2, 2, 3, 3, 4]
-    found = samples(gateway_families(stats, 0))
-    assert (found[f"{name}_count",], round(found[f"{name}_sum",], 9)) == (4, 31.51)
+    series = samples(gateway_families(stats, 0))
+    assert (series[f"{name}_count",], round(series[f"{name}_sum",], 9)) == (4, 31.51)
 
 
 def test_drift_is_reported_by_kind_once_the_cluster_was_compared():
@@ -227,17 +229,17 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         family("mutation_quota_upkeep_failures_total", {"decisions": 0}),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
-    for each in families:
-        metric = known[each.name]
-        assert each.type == metric.kind
-        for sample in each.samples:
+    for reported in families:
+        metric = known[reported.name]
+        assert reported.type == metric.kind
+        for sample in reported.samples:
             assert sample.labels.keys() - {"le"} == set(metric.labels), sample
     reported_elsewhere = {
         "mutation_quota_quota_records",
         "mutation_quota_skipped_records",
         "mutation_quota_metrics_failures",
     }
-    assert {each.name for each in families} == known.keys() - reported_elsewhere
+    assert {reported.name for reported in families} == known.keys() - reported_elsewhere
 
 
 def test_a_long_label_is_cut_and_two_that_begin_equally_stay_apart():
@@ -245,10 +247,10 @@ def test_a_long_label_is_cut_and_two_that_begin_equally_stay_apart():
     shown = []
     for client_tag in ("c" * 200, "c" * 1000, "c" * 1001):
         decision = replace(decided(1), client_tag=client_tag)
-        (found,) = [
+        (rate_labels,) = [
             dict(labels) for name, *labels in samples(decision_families(account(decision), 0, 10)) if "_rate" in name
         ]
-        shown.append(found["client_id"])
+        shown.append(rate_labels["client_id"])
     assert shown[0] == "c" * 200
     assert [(len(label), label[:183]) for label in shown[1:]] == [(200, "c" * 183)] * 2
     assert shown[1] != shown[2]

@@ -24,7 +24,7 @@ from tests.support.wrapped_logs import AT, LAYOUTS, WRAPPERS
 def imported(*files, snapshot=(), **settings):
     out = io.BytesIO()
     summary = import_logs(files, ObserveSettings(**settings), dict(snapshot), out)
-    return summary, [json.loads(each) for each in out.getvalue().splitlines()]
+    return summary, [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def write(folder, name, *lines):
@@ -38,7 +38,7 @@ def at(second, ms=0):
 
 
 def names(requests):
-    return [topic["name"] for each in requests for topic in each["topics"]]
+    return [topic["name"] for request in requests for topic in request["topics"]]
 
 
 def test_requests_of_several_logs_come_in_the_order_in_which_they_were_received(tmp_path):
@@ -48,7 +48,7 @@ def test_requests_of_several_logs_come_in_the_order_in_which_they_were_received(
     assert names(requests) == ["a", "c", "b", "d"]  # c came at 2 s and took 7
     assert requests[0]["timestamp"] == requests[0]["observed"]["at"] == 1_795_369_140_950
     assert summary.first_at == 1_795_369_140_950
-    assert [found.requests for found in summary.logs.values()] == [2, 2]
+    assert [log.requests for log in summary.logs.values()] == [2, 2]
 
 
 def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_counts_too(tmp_path):
@@ -71,7 +71,7 @@ def test_the_same_request_at_another_time_is_another_one(tmp_path):
     """An hourly job would do this, on a broker of which only the latest log is left."""
     hours = [f"2026-11-22 {hour:02}:00:00,000" for hour in range(8, 15)]
     broker = write(tmp_path, "broker", created(hours[-1], ("a", 3), errors=[36]), created(hours[-1], ("b", 1)))
-    forwarded = [created(each, ("b", 1), isForwarded=True, connection=each) for each in hours]
+    forwarded = [created(hour, ("b", 1), isForwarded=True, connection=hour) for hour in hours]
     summary, requests = imported(broker, write(tmp_path, "controller", *forwarded))
     assert names(requests) == ["b"] * 7
     assert summary.forwarded == 1
@@ -111,7 +111,7 @@ def test_a_line_that_is_there_twice_counts_once_also_among_others_of_the_same_ti
     ],
 )
 def test_compressed_logs_may_have_any_names(tmp_path, compress):
-    lines = [each for number in range(50) for each in (fetched(at(1)), created(at(number), (f"t-{number}", 1)))]
+    lines = [line for number in range(50) for line in (fetched(at(1)), created(at(number), (f"t-{number}", 1)))]
     log = tmp_path / "kafka-request.log"
     log.write_bytes(compress(b"".join(lines)))
     _, requests = imported(log)
@@ -130,9 +130,9 @@ def test_a_log_read_in_segments_loses_and_duplicates_nothing(tmp_path, monkeypat
     lines = [created(at(number % 60), (f"t-{number}", 1), correlation_id=number) for number in range(40)]
     log = write(tmp_path, "log", *lines)
     monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
-    found = [block for part in segments.segments(0, log) for block in segments.read_blocks(part)]
-    assert b"".join(found) == log.read_bytes()
-    assert all(block.endswith(b"\n") for block in found)
+    blocks = [block for part in segments.segments(0, log) for block in segments.read_blocks(part)]
+    assert b"".join(blocks) == log.read_bytes()
+    assert all(block.endswith(b"\n") for block in blocks)
 
 
 def test_a_line_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_the_rest_of_a_line_at_the_beginning_of_a_file_is_counted(tmp_path, wrap
     if wrapper == "nothing":
         rests, others = [storm[20_000:]], [fetched(AT).decode()[-200:-1], *whole]
     else:
-        rests, others = WRAPPERS[wrapper](storm)[1:], [line for each in whole for line in WRAPPERS[wrapper](each)]
+        rests, others = WRAPPERS[wrapper](storm)[1:], [line for message in whole for line in WRAPPERS[wrapper](message)]
     rest = "".join(f"{line}\n" for line in rests).encode()
     others = [f"{line}\n".encode() for line in others]
     (log,) = imported(write(tmp_path, "log", rest, *others[-1:]))[0].logs.values()
@@ -215,9 +215,9 @@ def test_invalid_lines_are_counted_with_their_size_and_the_first_reason_and_the_
     cut, undated = whole[:300] + b"\n", b"x" + whole.partition(b"]")[2]
     summary, requests = imported(write(tmp_path, "log", whole, cut, undated, created(at(2), ("b", 1))))
     assert names(requests) == ["a", "b"]
-    (found,) = summary.logs.values()
-    assert (found.invalid_lines, found.invalid_bytes, found.cut_lines) == (2, 300 + len(undated) - 1, 1)
-    assert found.first_invalid.startswith("a truncated line, or not JSON")
+    (log,) = summary.logs.values()
+    assert (log.invalid_lines, log.invalid_bytes, log.cut_lines) == (2, 300 + len(undated) - 1, 1)
+    assert log.first_invalid.startswith("a truncated line, or not JSON")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from quota.settings.jobs import ObserveSettings
 from tests.support.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / "tests" / "data" / "request_logs"
-SET_UPS = sorted(each.name for each in FOLDER.iterdir() if each.name != "2.7.2-zookeeper")
+SET_UPS = sorted(path.name for path in FOLDER.iterdir() if path.name != "2.7.2-zookeeper")
 
 BY_THE_CLUSTER = {"AUTOMATIC", "INTERNAL"}
 """Operations that no client asked for."""
@@ -23,9 +23,9 @@ TIMED_OUT, REJECTED = 7, 89
 def driven(name):
     """Return the records: `requests` are those of clients, `by_cluster` those of the cluster itself."""
     noted = json.loads((FOLDER / name / "driven.json").read_text())
-    by_cluster = [each for each in noted["requests"] if each["operation"] in BY_THE_CLUSTER]
+    by_cluster = [request for request in noted["requests"] if request["operation"] in BY_THE_CLUSTER]
     return noted | {
-        "requests": [each for each in noted["requests"] if each not in by_cluster],
+        "requests": [request for request in noted["requests"] if request not in by_cluster],
         "by_cluster": by_cluster,
     }
 
@@ -35,7 +35,7 @@ def imported(name, noted, nodes="*"):
     out = io.BytesIO()
     logs = sorted((FOLDER / name).glob(f"{nodes}/kafka-request.log*"))
     summary = import_logs(logs, settings, noted["before"], out)
-    return summary, [json.loads(each) for each in out.getvalue().splitlines()]
+    return summary, [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def as_logged(noted, text):
@@ -45,7 +45,7 @@ def as_logged(noted, text):
 
 def requested(noted):
     """Return the clients' requests and their outcomes: sender, operation, and each topic with its cost and error."""
-    found = Counter()
+    counts = Counter()
     for request in noted["requests"]:
         topics = [
             (topic["name"], cost(noted, request, topic), topic["error"])
@@ -55,8 +55,8 @@ def requested(noted):
         if topics:
             user = request["principal"].partition(":")[2]
             client_id = as_logged(noted, request["client_id"] or "")
-            found[request["operation"], user, client_id, request["validate_only"], tuple(sorted(topics))] += 1
-    return found
+            counts[request["operation"], user, client_id, request["validate_only"], tuple(sorted(topics))] += 1
+    return counts
 
 
 def cost(noted, request, topic):
@@ -73,28 +73,32 @@ def cost(noted, request, topic):
 
 
 def observed(requests):
-    found = Counter()
-    for each in requests:
-        codes = each["observed"]["error_codes"]
+    counts = Counter()
+    for request in requests:
+        codes = request["observed"]["error_codes"]
         topics = sorted(
-            (topic["name"], topic["partitions"], code) for topic, code in zip(each["topics"], codes, strict=True)
+            (topic["name"], topic["partitions"], code) for topic, code in zip(request["topics"], codes, strict=True)
         )
-        found[each["operation"], each["user"], each["client_id"], each["validate_only"], tuple(topics)] += 1
-    return found
+        counts[
+            request["operation"], request["user"], request["client_id"], request["validate_only"], tuple(topics)
+        ] += 1
+    return counts
 
 
 @pytest.mark.parametrize("name", SET_UPS)
 def test_every_request_recorded_by_clients_is_found_once_with_its_cost_and_answer(name):
     noted = driven(name)
     summary, requests = imported(name, noted)
-    expected, found = requested(noted), observed(requests)
-    timed_out = {topic["name"] for each in noted["requests"] for topic in each["topics"] if topic["error"] == TIMED_OUT}
-    missing = {key for key in expected - found if not timed_out & mates(noted, key)}
+    expected, logged = requested(noted), observed(requests)
+    timed_out = {
+        topic["name"] for request in noted["requests"] for topic in request["topics"] if topic["error"] == TIMED_OUT
+    }
+    missing = {key for key in expected - logged if not timed_out & mates(noted, key)}
     assert not missing
     # What clients have not noted: their own retries, what the cluster has made itself, and what timed out.
-    unnoted = [each for each in noted["requests"] if each["retries"]] + noted["by_cluster"]
-    others = {topic["name"] for each in unnoted for topic in each["topics"]}
-    assert all({topic for topic, _, _ in key[-1]} & (others | timed_out) for key in found - expected)
+    unnoted = [request for request in noted["requests"] if request["retries"]] + noted["by_cluster"]
+    others = {topic["name"] for request in unnoted for topic in request["topics"]}
+    assert all({topic for topic, _, _ in key[-1]} & (others | timed_out) for key in logged - expected)
     assert not any(summary.assumed_topics_by_operation.values())
     assert not any(log.invalid_lines for log in summary.logs.values())
 
@@ -102,8 +106,8 @@ def test_every_request_recorded_by_clients_is_found_once_with_its_cost_and_answe
 def mates(noted, key):
     """Return the names of the topics that were in one request with those of a key, also of those that failed."""
     names = {topic for topic, _, _ in key[-1]}
-    requests = ({topic["name"] for topic in each["topics"]} for each in noted["requests"])
-    return set().union(*(each for each in requests if names <= each))
+    requests = ({topic["name"] for topic in request["topics"]} for request in noted["requests"])
+    return set().union(*(topics for topics in requests if names <= topics))
 
 
 @pytest.mark.parametrize("name", ["3.9.2-kraft", "4.2.1-kraft", "4.2.1-secured"])

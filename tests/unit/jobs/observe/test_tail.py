@@ -34,10 +34,10 @@ def follow(log, place=None, *, from_beginning=True):
 
 
 def read_all(tail):
-    found = []
+    blocks = []
     while block := tail.read():
-        found.append(block)
-    return b"".join(found)
+        blocks.append(block)
+    return b"".join(blocks)
 
 
 def followed(folder, *lines):

@@ -27,39 +27,39 @@ def figures(wanted=ReportScope(), **rows):  # noqa: B008 it cannot be changed
 
 
 def test_requests_and_mutations_are_summed_up_by_interval():
-    found = figures(
+    report = figures(
         decisions=[
             decision(NOON, admitted=[3, 4]),
             decision(NOON + 900, admitted=[1], rejected=[20]),
             decision(NOON + 2000, rejected=[5]),
         ]
     )
-    assert (found.start, found.width, found.count) == (NOON, 1000, 3)
-    (alice,) = found.tenants
+    assert (report.start, report.width, report.count) == (NOON, 1000, 3)
+    (alice,) = report.tenants
     assert alice.name == "user 'alice'"
     assert (alice.requests, alice.admitted, alice.rejected) == ([2, 0, 1], [8, 0, 0], [20, 0, 5])
-    assert found.total.admitted == [8, 0, 0]
-    assert found.others is None
+    assert report.total.admitted == [8, 0, 0]
+    assert report.others is None
 
 
 def test_validations_and_repeats_count_only_as_requests():
-    found = figures(
+    report = figures(
         decisions=[
             decision(NOON, admitted=[100], validate_only=True),
             decision(NOON + 1, admitted=[10, 20, 3], repeats={"decision_id": "requests-0-1", "topics": 2}),
         ]
     )
-    assert (found.total.requests, found.total.admitted) == ([2], [3])
+    assert (report.total.requests, report.total.admitted) == ([2], [3])
 
 
 def test_the_busiest_second_belongs_to_its_interval():
     """12 and 1 within one second, by two tenants; an interval is ten seconds."""
     rows = [decision(NOON, admitted=[5]), decision(NOON + 3000, admitted=[12])]
     rows += [decision(NOON + 3900, user="bob", admitted=[1]), decision(NOON + 2_400_000, admitted=[2])]
-    found = figures(decisions=rows)
-    assert found.width == 10_000
-    assert (found.total.peak[0], found.total.peak[-1]) == (13, 2)
-    assert found.tenants[0].peak[0] == 12
+    report = figures(decisions=rows)
+    assert report.width == 10_000
+    assert (report.total.peak[0], report.total.peak[-1]) == (13, 2)
+    assert report.tenants[0].peak[0] == 12
 
 
 @pytest.mark.parametrize(
@@ -81,32 +81,32 @@ def test_a_throttle_time_counts_once_and_in_its_own_interval(throttles, throttle
 def test_a_throttle_from_before_the_period_counts_within_it():
     """Throttled at noon for 2,500 ms, without a further request; another client requests at 1,000."""
     rows = [decision(NOON, throttled_ms=2500), decision(NOON + 1000, user="bob"), decision(NOON + 3000, user="bob")]
-    found = figures(ReportScope(first=NOON + 1500), decisions=rows)
-    assert (found.start, found.total.throttled, found.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
-    assert {each.name: sum(each.throttled) for each in found.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
+    report = figures(ReportScope(first=NOON + 1500), decisions=rows)
+    assert (report.start, report.total.throttled, report.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
+    assert {tenant.name: sum(tenant.throttled) for tenant in report.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
 
 
 def test_tokens_are_the_lowest_of_an_interval_and_unknown_without_charges():
     rows = [decision(NOON, tokens=-11.0), decision(NOON + 1, tokens=44.0)]
     rows += [decision(NOON + 2000, user="admin", user_tag="", tokens=None, burst=None)]
-    found = figures(decisions=rows)
-    assert found.tenants[0].tokens == [-11.0, None, None]
-    assert found.tenants[0].share == [-0.2, None, None]
-    assert found.tenants[1].name == "no quota"
+    report = figures(decisions=rows)
+    assert report.tenants[0].tokens == [-11.0, None, None]
+    assert report.tenants[0].share == [-0.2, None, None]
+    assert report.tenants[1].name == "no quota"
 
 
 def test_latency_is_the_time_from_the_request_to_its_decision_and_never_negative():
     rows = [decision(NOON + number, latency_ms=number + 1) for number in range(200)]
-    found = figures(decisions=[*rows, decision(NOON + 1000, latency_ms=-50)]).total  # by a clock that is behind
-    assert (found.p50, found.p99) == ([100, 0], [198, 0])
+    total = figures(decisions=[*rows, decision(NOON + 1000, latency_ms=-50)]).total  # by a clock that is behind
+    assert (total.p50, total.p99) == ([100, 0], [198, 0])
 
 
 def test_tenants_after_the_busiest_are_summed_up(monkeypatch):
     monkeypatch.setattr(aggregation, "TENANTS", 2)
     rows = [decision(NOON + size, user=f"u{size}", admitted=[size]) for size in (7, 5, 3, 1)]
-    found = figures(decisions=rows)
-    assert [each.name for each in found.tenants] == ["user 'u7'", "user 'u5'"]
-    assert (found.others.name, found.others.admitted) == ("2 others", [4])
+    report = figures(decisions=rows)
+    assert [tenant.name for tenant in report.tenants] == ["user 'u7'", "user 'u5'"]
+    assert (report.others.name, report.others.admitted) == ("2 others", [4])
 
 
 def test_a_tenant_has_all_clients_of_a_bucket():
@@ -115,12 +115,12 @@ def test_a_tenant_has_all_clients_of_a_bucket():
         decision(NOON + 1, user="bob", user_tag="", client="app", admitted=[5]),
         decision(NOON + 2, user="bob", user_tag="", more_tags=[("group", "pay")], admitted=[1]),
     ]
-    names = [each.name for each in figures(decisions=rows).tenants]
+    names = [tenant.name for tenant in figures(decisions=rows).tenants]
     assert names == ["user 'alice', client-id 'app'", "client-id 'app'", "group 'pay'"]
 
 
 def test_dead_letters_are_counted_by_the_invalid_field():
-    found = figures(
+    report = figures(
         decisions=[decision(NOON)],
         letters=[
             letter(NOON, "topics[0].partitions: expected `int` >= 0"),
@@ -128,11 +128,11 @@ def test_dead_letters_are_counted_by_the_invalid_field():
             letter(NOON + 1, "value: not JSON"),
         ],
     )
-    assert {each.field: each.counts for each in found.letters} == {"topics[].partitions": [1, 1], "value": [1, 0]}
+    assert {cause.field: cause.counts for cause in report.letters} == {"topics[].partitions": [1, 1], "value": [1, 0]}
 
 
 def test_quota_changes_are_at_the_time_they_took_effect():
-    found = figures(
+    report = figures(
         decisions=[decision(NOON), decision(NOON + 5000)],
         changes=[
             change(NOON - 5000, rate=1.0),
@@ -142,12 +142,12 @@ def test_quota_changes_are_at_the_time_they_took_effect():
             change(NOON + 4000, kind="cluster", entity=None, user=None),
         ],
     )
-    assert [(each.at - NOON, each.what) for each in found.changes] == [
+    assert [(row.at - NOON, row.what) for row in report.changes] == [
         (1000, "user-principal 'alice': controller_mutation_rate=1.0 → controller_mutation_rate=7.5"),
         (2000, "user-principal 'alice': controller_mutation_rate=7.5 → none (set at 2026-11-21T12:00:01.500Z)"),
         (3000, "buckets with user 'alice': reset"),
     ]
-    assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == (
+    assert (report.changes[0].altered_by, report.changes[0].comment, report.changes[0].user) == (
         "'ann\\n'",
         "why",
         "alice",
@@ -157,21 +157,21 @@ def test_quota_changes_are_at_the_time_they_took_effect():
 def test_changes_before_the_first_decision_belong_to_the_period_that_was_asked_for():
     """A quota is set, and then its first request comes; what was set before the period is not in it."""
     tables = {"decisions": [decision(NOON + 600_000)], "changes": [change(NOON - 1), change(NOON + 1000)]}
-    found = figures(ReportScope(first=NOON), **tables)
-    assert [each.at - NOON for each in found.changes] == [1000]
-    assert NOON - 60_000 < found.start <= NOON + 1000
+    report = figures(ReportScope(first=NOON), **tables)
+    assert [row.at - NOON for row in report.changes] == [1000]
+    assert NOON - 60_000 < report.start <= NOON + 1000
     assert figures(**tables).changes == []
 
 
 def test_a_report_on_one_user_has_their_requests_and_relevant_changes():
-    found = figures(
+    report = figures(
         ReportScope(user="bob"),
         decisions=[decision(NOON, admitted=[1]), decision(NOON + 1, user="bob", admitted=[2])],
         letters=[letter(NOON, "value: not JSON")],
         changes=[change(NOON + 1), change(NOON + 2, user="bob"), change(NOON + 3, user=None)],
     )
-    assert (found.total.admitted, found.letters, found.user) == ([2], None, "'bob'")
-    assert [each.at - NOON for each in found.changes] == [2, 3]
+    assert (report.total.admitted, report.letters, report.user) == ([2], None, "'bob'")
+    assert [row.at - NOON for row in report.changes] == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_a_report_on_one_user_has_their_requests_and_relevant_changes():
 )
 def test_a_report_on_a_period_has_only_its_data(wanted, start, admitted):
     rows = [decision(NOON + 1000 * second, admitted=[1]) for second in range(10)]
-    found = figures(wanted, decisions=rows)
-    assert (found.start, found.width, found.total.admitted) == (start, 1000, admitted)
+    report = figures(wanted, decisions=rows)
+    assert (report.start, report.width, report.total.admitted) == (start, 1000, admitted)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_user_who_has_no_decision_at_any_time_is_not_found():
 
 def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_effect():
     late = {"kind": "cancel", "timestamp": moment(NOON + 500), "effective_at": moment(NOON)}
-    found = figures(
+    report = figures(
         decisions=[decision(NOON)],
         changes=[
             change(NOON + 1, rate=7.0, **late),
@@ -224,7 +224,7 @@ def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_eff
             change(NOON + 3, kind="callback_cancel", entity=None, effective_at=moment(NOON + 950)),
         ],
     )
-    assert [each.what for each in found.changes] == [
+    assert [row.what for row in report.changes] == [
         "user-principal 'alice': none → controller_mutation_rate=7.0",
         "user-principal 'alice': the change scheduled for 2026-11-21T12:00:00.900Z cancelled",
         "callback: the change scheduled for 2026-11-21T12:00:00.950Z cancelled",
@@ -234,7 +234,7 @@ def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_eff
 def test_reasons_after_the_most_frequent_are_summed_up(monkeypatch):
     monkeypatch.setattr(aggregation, "_REASONS", 1)
     letters = [letter(NOON + number, error) for number, error in enumerate(["a: x", "a: y", "b: x", "c: x"])]
-    assert [(each.field, each.counts) for each in figures(letters=letters).letters] == [
+    assert [(cause.field, cause.counts) for cause in figures(letters=letters).letters] == [
         ("a", [2]),
         ("other reasons", [2]),
     ]
@@ -305,12 +305,14 @@ def test_duckdb_counts_what_is_effective():
         db.register("decisions", arrow_tables(decisions=map(decision_row, decisions))["decisions"])
         columns = [sum_mutations(f"topic.error_code {operator} 0") for operator in ("=", "<>")]
         rows = db.execute(f"SELECT decision_id, {', '.join(columns)} FROM decisions").fetchall()  # noqa: S608 ours
-    assert {name: tuple(sums) for name, *sums in rows} == {each.decision_id: effective_sums(each) for each in decisions}
+    assert {name: tuple(sums) for name, *sums in rows} == {
+        record.decision_id: effective_sums(record) for record in decisions
+    }
 
 
 def test_rows_that_exceed_memory_and_disk_are_reported_in_one_line():
     limits = "SET memory_limit = '10MB'; SET max_temp_directory_size = '1MB'"
     rows = "CREATE TABLE t AS SELECT repeat('x', 1000) || i AS text FROM range(100000) AS r(i)"
-    found = pytest.raises(MutationQuotaError, match=r"^too many rows for the memory and the disk: [^\n]*$")
-    with found, bounded_duckdb() as db:
+    error = pytest.raises(MutationQuotaError, match=r"^too many rows for the memory and the disk: [^\n]*$")
+    with error, bounded_duckdb() as db:
         db.execute(f"{limits}; {rows}")

@@ -98,9 +98,9 @@ def tool(tmp_path, monkeypatch):
     java.chmod(0o755)
     monkeypatch.setattr("shutil.which", lambda _: str(java))
     (tmp_path / "said").write_text("Created topic made-by-kafka-topics.\n")
-    found = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients")
-    yield found
-    found.close()
+    topics = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients")
+    yield topics
+    topics.close()
 
 
 def first_output(tool, now):
@@ -144,8 +144,8 @@ def broker(tmp_path, monkeypatch):
         return made[-1]
 
     yield _broker
-    for each in made:
-        each.kill()
+    for started in made:
+        started.kill()
 
 
 def test_a_folder_in_which_a_broker_runs_is_not_touched_by_another(broker, tmp_path):

@@ -62,16 +62,16 @@ class Cluster:
 
 @pytest.fixture
 def log(monkeypatch):
-    found = Log()
+    quota_log = Log()
 
     def opened(_quotas):
-        found.opened += 1
-        return found
+        quota_log.opened += 1
+        return quota_log
 
     monkeypatch.setattr(push, "QuotaLog", opened)
-    monkeypatch.setattr(push, "now_ms", lambda: found.now)
+    monkeypatch.setattr(push, "now_ms", lambda: quota_log.now)
     monkeypatch.setattr(push, "_TICK_SECONDS", 0)
-    return found
+    return quota_log
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_drift_is_repaired_as_configured(log, follow, repair, expected, left):
     once()
     assert cluster.pushed == expected
     assert dict(stats.differing) == left
-    assert stats.repaired == sum(len(each) for each in expected)
+    assert stats.repaired == sum(len(rates) for rates in expected)
     assert stats.pushed == 0
 
 
@@ -179,8 +179,8 @@ def test_a_repair_that_is_undone_again_is_warned_of(log, follow, caplog):
         del cluster.rates[ALICE]
     repair = "+ user-principal 'alice': controller_mutation_rate=5.0"
     again = f"repaired again, since another program changes it, too: {repair}"
-    found = [(each.levelname, each.getMessage()) for each in caplog.records if "repaired" in each.getMessage()]
-    assert found == [
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records if "repaired" in record.getMessage()]
+    assert logged == [
         ("INFO", f"repaired: {repair}"),
         ("INFO", "repaired: + user-principal 'bob': controller_mutation_rate=7.0"),
         ("WARNING", again),

@@ -24,7 +24,7 @@ def folder(tmp_path):
 
 def written_by(archive):
     """Return the file into which the JVM is to write the archive."""
-    (option,) = [each for each in shlex.split(archive.options()) if "ArchiveClassesAtExit=" in each]
+    (option,) = [option for option in shlex.split(archive.options()) if "ArchiveClassesAtExit=" in option]
     return Path(option.partition("=")[2])
 
 

@@ -62,7 +62,7 @@ def started(home):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_files(java_home, jvm, number):
     home = java_home(SLEEPING)
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)]
 
     def interrupt():
         until((home / "started").exists, poll_seconds=0.01)
@@ -77,7 +77,7 @@ def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_
     process, worker, folder = started(home)
     until(lambda: {process_state(process), process_state(worker)} <= ENDED)
     assert not folder.exists()
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_a_signal_before_the_jvm_starts_no_jvm(java_home, jvm):

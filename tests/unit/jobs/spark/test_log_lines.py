@@ -43,7 +43,7 @@ def events(code):
 
 
 @pytest.mark.parametrize(
-    ("code", "found"),
+    ("code", "expected"),
     [
         ("warnings.warn('beware')", [("WARN", "py.warnings", "UserWarning: beware")]),
         ("logging.critical('it ends')", [("FATAL", "root", "it ends")]),
@@ -54,27 +54,27 @@ def events(code):
     ],
     ids=["a warning of Python", "a level that the JVM names differently", "lines that libraries print"],
 )
-def test_what_a_program_says_is_an_event(code, found):
-    said = [(each["level"], each["logger"], each["message"].strip()) for each in events(code)]
-    assert [(*head, message.rpartition("<string>:4: ")[2]) for *head, message in said] == found
+def test_what_a_program_says_is_an_event(code, expected):
+    said = [(event["level"], event["logger"], event["message"].strip()) for event in events(code)]
+    assert [(*head, message.rpartition("<string>:4: ")[2]) for *head, message in said] == expected
 
 
 def test_an_exception_that_ends_a_thread_is_an_event():
-    (found,) = events("t = threading.Thread(target=lambda: 1 / 0, name='feed'); t.start(); t.join()")
-    assert (found["level"], found["error"]) == ("ERROR", "ZeroDivisionError")
-    assert found["message"] == "the thread feed has failed: division by zero"
-    assert found["trace"].startswith("Traceback (most recent call last):\n")  # and yet the event is one line
+    (event,) = events("t = threading.Thread(target=lambda: 1 / 0, name='feed'); t.start(); t.join()")
+    assert (event["level"], event["error"]) == ("ERROR", "ZeroDivisionError")
+    assert event["message"] == "the thread feed has failed: division by zero"
+    assert event["trace"].startswith("Traceback (most recent call last):\n")  # and yet the event is one line
 
 
 def test_parts_of_a_line_are_not_mixed_with_what_another_thread_prints():
     other = "t = threading.Thread(target=print, args=('two',), kwargs={'file': sys.stderr}); t.start(); t.join()"
-    found = events(f"print('one', end='', file=sys.stderr); {other}; print(' line', file=sys.stderr)")
-    assert [each["message"] for each in found] == ["two", "one line"]
+    printed = events(f"print('one', end='', file=sys.stderr); {other}; print(' line', file=sys.stderr)")
+    assert [event["message"] for event in printed] == ["two", "one line"]
 
 
 def test_a_reconfigured_log_uses_the_new_name():
-    (found,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
-    assert found["service"] == "enforce"
+    (event,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
+    assert event["service"] == "enforce"
 
 
 def test_a_standard_error_that_takes_no_lines_fails_nobody():
@@ -86,6 +86,6 @@ def test_a_standard_error_that_takes_no_lines_fails_nobody():
 
 
 def test_a_record_that_cannot_be_formatted_is_reported():
-    found = events("logging.warning('%d', 'no number')")
-    assert {each["logger"] for each in found} == {"stderr"}
-    assert "TypeError: %d format: a real number is required, not str" in [each["message"] for each in found]
+    printed = events("logging.warning('%d', 'no number')")
+    assert {event["logger"] for event in printed} == {"stderr"}
+    assert "TypeError: %d format: a real number is required, not str" in [event["message"] for event in printed]

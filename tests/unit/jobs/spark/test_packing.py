@@ -19,7 +19,7 @@ def packed(tmp_path):
     def _pack(*requirements):
         wheel, archive = tmp_path / "project.whl", tmp_path / "environment.tar.gz"
         with zipfile.ZipFile(wheel, "w") as files:
-            needs = "".join(f"Requires-Dist: {each}\n" for each in requirements)
+            needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requirements)
             files.writestr("project-1.dist-info/METADATA", f"Name: project\nVersion: 1\n{needs}")
             files.writestr("project.py", "")
         pack(wheel, archive, INTERPRETER)

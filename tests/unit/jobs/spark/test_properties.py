@@ -16,24 +16,24 @@ def load(*overrides):
 
 
 def test_measured_properties_are_in_the_file_for_spark_submit():
-    found = spark_defaults()
-    assert all(starmap(lambda name, value: name.startswith("spark.") and value == value.strip(), found.items()))
-    assert found["spark.sql.session.timeZone"] == "UTC"
-    assert spark_properties(load()).items() >= found.items()
+    defaults = spark_defaults()
+    assert all(starmap(lambda name, value: name.startswith("spark.") and value == value.strip(), defaults.items()))
+    assert defaults["spark.sql.session.timeZone"] == "UTC"
+    assert spark_properties(load()).items() >= defaults.items()
 
 
 def test_only_a_session_with_tables_has_deltas_rules_for_plans():
     for delta in (False, True):
-        for found in (spark_properties(load(), delta=delta), submitted_properties(load(), {}, delta=delta)):
-            assert ("spark.sql.extensions" in found) == ("spark.sql.catalog.spark_catalog" in found) == delta
+        for conf in (spark_properties(load(), delta=delta), submitted_properties(load(), {}, delta=delta)):
+            assert ("spark.sql.extensions" in conf) == ("spark.sql.catalog.spark_catalog" in conf) == delta
 
 
 def test_options_of_spark_submit_override_settings_and_measured_properties():
     given = {"spark.master": "yarn", "spark.ui.enabled": "true", "spark.executorEnv.A": "theirs"}
-    found = submitted_properties(load("spark.conf.spark.executorEnv.A=ours", "spark.conf.spark.x=ours"), given)
-    assert not found.keys() & given.keys()
-    assert found["spark.x"] == "ours"
-    assert found["spark.sql.session.timeZone"] == "UTC"
+    conf = submitted_properties(load("spark.conf.spark.executorEnv.A=ours", "spark.conf.spark.x=ours"), given)
+    assert not conf.keys() & given.keys()
+    assert conf["spark.x"] == "ours"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
 
 
 @pytest.mark.parametrize("root", ["/shared/quotas", "s3a://bucket/quotas"])
@@ -52,12 +52,12 @@ def test_neither_a_cluster_nor_a_setting_overrides_state_partitions_and_secrets(
     settings = ["enforce.state_partitions=3", "storage.options.fs.x=mine"]
     given = {PARTITIONS: "200", "spark.hadoop.fs.x": "theirs", "spark.redaction.regex": "shy"}
     if submitted:
-        found = submitted_properties(load(*settings), given)
+        conf = submitted_properties(load(*settings), given)
     else:
-        found = spark_properties(load(*settings, *(f"spark.conf.{name}={value}" for name, value in given.items())))
-    assert found[PARTITIONS] == "3"
-    assert found["spark.hadoop.fs.x"] == "mine"
-    assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
+        conf = spark_properties(load(*settings, *(f"spark.conf.{name}={value}" for name, value in given.items())))
+    assert conf[PARTITIONS] == "3"
+    assert conf["spark.hadoop.fs.x"] == "mine"
+    assert conf["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
     assert f"{PARTITIONS}=200 is ignored; enforce.state_partitions=3 applies" in caplog.text
     caplog.clear()
     submitted_properties(load(*settings), {PARTITIONS: "3"})
@@ -76,10 +76,10 @@ def jars(tmp_path):
 
 
 def test_local_files_are_written_without_a_process_for_each(jars):
-    found = spark_properties(load(f"spark.jars={jars}"))
-    assert found[LOCAL_FILES] == "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
-    assert found[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
-    assert "spark.jars" not in found
+    conf = spark_properties(load(f"spark.jars={jars}"))
+    assert conf[LOCAL_FILES] == "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+    assert conf[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+    assert "spark.jars" not in conf
     (jars / "hadoop-bare-naked-local-fs-0.1.0.jar").unlink()
     custom = spark_properties(load(f"spark.jars={jars}"))
     assert (custom[LOCAL_FILES], custom[CLASS_PATH]) == (HADOOPS, f"{jars}/another.jar")
@@ -87,16 +87,16 @@ def test_local_files_are_written_without_a_process_for_each(jars):
 
 def test_a_configured_class_path_and_file_system_are_kept(jars):
     given = (f"spark.jars={jars}", f"spark.conf.{CLASS_PATH}=/mine.jar", f"spark.conf.{LOCAL_FILES}=mine.Files")
-    found = spark_properties(load(*given))
-    assert found[LOCAL_FILES] == "mine.Files"
-    assert found[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
+    conf = spark_properties(load(*given))
+    assert conf[LOCAL_FILES] == "mine.Files"
+    assert conf[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
 
 
 def test_a_cluster_uses_hadoops_own_file_systems(jars):
-    found = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
-    assert found[LOCAL_FILES] == HADOOPS
-    assert CLASS_PATH not in found
-    assert found["spark.jars"] == f"{jars}/another.jar,{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
+    conf = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
+    assert conf[LOCAL_FILES] == HADOOPS
+    assert CLASS_PATH not in conf
+    assert conf["spark.jars"] == f"{jars}/another.jar,{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
 
 
 def test_further_options_of_a_jvm_follow_those_of_the_settings(jars):
@@ -121,8 +121,8 @@ def test_executors_may_get_tokens_from_the_configured_token_server():
 
 
 def test_spark_submit_uses_hadoops_local_files_for_a_folder_because_hives_replace_none():
-    found = submitted_properties(load("storage.root=/shared"), {})
-    assert (found[LOCAL_FILES], found[f"{LOCAL_FILES}.disable.cache"]) == (HADOOPS, "true")
+    conf = submitted_properties(load("storage.root=/shared"), {})
+    assert (conf[LOCAL_FILES], conf[f"{LOCAL_FILES}.disable.cache"]) == (HADOOPS, "true")
     assert LOCAL_FILES not in submitted_properties(load("storage.root=/shared"), {LOCAL_FILES: "their.Files"})
     assert LOCAL_FILES not in submitted_properties(load("storage.root=s3a://bucket/root"), {})
 
@@ -134,12 +134,12 @@ def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_oth
     (jars / "hadoop-aws-3.5.0.jar").touch()
     root = [f"spark.jars={jars}", "storage.root=s3a://bucket/root"]
 
-    found = spark_properties(load(*root))
+    conf = spark_properties(load(*root))
     submitted = submitted_properties(load(*root), {})
     own = spark_properties(load(*root, f"spark.conf.{CHECKPOINT_FILES}=their.own"))
 
-    assert found[CHECKPOINT_FILES].endswith(".AbortableStreamBasedCheckpointFileManager")
-    assert submitted[CHECKPOINT_FILES] == found[CHECKPOINT_FILES]
+    assert conf[CHECKPOINT_FILES].endswith(".AbortableStreamBasedCheckpointFileManager")
+    assert submitted[CHECKPOINT_FILES] == conf[CHECKPOINT_FILES]
     assert own[CHECKPOINT_FILES] == "their.own"
 
 
@@ -151,9 +151,9 @@ def test_a_root_in_s3_without_its_jars_is_rejected(jars):
 def test_with_json_and_only_then_the_jvm_and_the_workers_get_the_service_name(tmp_path):
     (tmp_path / "a.jar").touch()
     given = load(f"spark.jars={tmp_path}", "logging.format=json")
-    found = spark_properties(given, service="audit")
-    assert found["spark.driver.extraJavaOptions"].endswith(" -Dmutation-quota.log=json -Dmutation-quota.service=audit")
-    assert found["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
+    conf = spark_properties(given, service="audit")
+    assert conf["spark.driver.extraJavaOptions"].endswith(" -Dmutation-quota.log=json -Dmutation-quota.service=audit")
+    assert conf["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
     assert submitted_properties(given, {}, service="audit")["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
     text = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
     assert "mutation-quota.log" not in text["spark.driver.extraJavaOptions"]
@@ -161,5 +161,5 @@ def test_with_json_and_only_then_the_jvm_and_the_workers_get_the_service_name(tm
 
 
 def test_a_setting_overrides_measured_properties_even_if_spark_submit_got_that_file():
-    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
-    assert found["spark.ui.enabled"] == "true"
+    conf = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
+    assert conf["spark.ui.enabled"] == "true"

@@ -47,10 +47,10 @@ sys.stderr = sys.stdout
 prepare_worker('stage')
 logging.getLogger('quota.x').warning('beware of %d', 1)
 """
-    found = json.loads(_run(code, {MEMORY_VARIABLE: str(_LIMIT), SERVICE_VARIABLE: "enforce"}))
+    event = json.loads(_run(code, {MEMORY_VARIABLE: str(_LIMIT), SERVICE_VARIABLE: "enforce"}))
 
-    assert (found["service"], found["level"], found["message"]) == ("enforce", "WARN", "beware of 1")
-    assert not found.keys() & {"query", "batch"}  # there is no task
+    assert (event["service"], event["level"], event["message"]) == ("enforce", "WARN", "beware of 1")
+    assert not event.keys() & {"query", "batch"}  # there is no task
 
 
 def _run(code, variables=None):

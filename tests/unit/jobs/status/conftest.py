@@ -41,14 +41,14 @@ def topic(name, partitions, *, leader=1, in_sync=(1,)):
 def cluster(topics=None, configs=None, **facts):
     """A cluster whose topics are as the jobs create them, except the given ones; None removes a topic."""
     layouts = {name: topic(name, count) for name, count in PARTITIONS.items()} | (topics or {})
-    layouts = {name: each for name, each in layouts.items() if each is not None}
-    found = {name: CONFIGS | (configs or {}).get(name, {}) for name in layouts}
+    layouts = {name: layout for name, layout in layouts.items() if layout is not None}
+    topic_configs = {name: CONFIGS | (configs or {}).get(name, {}) for name in layouts}
     for compacted in ("mutation-quotas", "mutation-positions"):
-        if compacted in found:
-            found[compacted]["cleanup.policy"] = "compact"
-    ends = {(name, number): 0 for name, each in layouts.items() for number in range(len(each.partitions))}
+        if compacted in topic_configs:
+            topic_configs[compacted]["cleanup.policy"] = "compact"
+    ends = {(name, number): 0 for name, layout in layouts.items() for number in range(len(layout.partitions))}
     given = {"ids": {name: f"id of {name}" for name in layouts}, "first": ends, "end": ends, "overdue": ends} | facts
-    return ClusterFacts(ClusterLayout("C", (1,), layouts), configs=found, **given)
+    return ClusterFacts(ClusterLayout("C", (1,), layouts), configs=topic_configs, **given)
 
 
 def checkpoint(query, version, **facts):
@@ -58,14 +58,14 @@ def checkpoint(query, version, **facts):
 
 def storage(deployment=None, tables=None, **checkpoints):
     """A storage root of jobs that have run, except the given checkpoints and tables."""
-    found = {
+    stored = {
         "enforce": checkpoint("enforce", 3),
         "audit": checkpoint("audit", 1),
     } | checkpoints
     written = {
         name: TableStatus(name, exists=True, version=4) for name in ("decisions", "dead_letters", "quota_changes")
     }
-    return StorageFacts(deployment or Deployment(checkpoints={"enforce": 3}), found, written | (tables or {}))
+    return StorageFacts(deployment or Deployment(checkpoints={"enforce": 3}), stored, written | (tables or {}))
 
 
 def facts(cluster_facts=None, storage_facts=None, endpoints=()):

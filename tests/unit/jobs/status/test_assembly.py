@@ -28,33 +28,33 @@ REQUESTS = "mutation-requests"
 
 
 def query(status, name):
-    (found,) = [each for each in status.queries if each.name == name]
-    return found
+    (row,) = [row for row in status.queries if row.name == name]
+    return row
 
 
 def test_a_deployment_whose_jobs_have_read_everything_has_no_problems(settings):
-    found = assemble(settings, facts())
+    status = assemble(settings, facts())
 
-    assert (found.ok, found.problems) == (True, [])
-    assert [each.name for each in found.queries] == ["enforce", "audit"]
+    assert (status.ok, status.problems) == (True, [])
+    assert [row.name for row in status.queries] == ["enforce", "audit"]
 
 
 def test_reachable_parts_are_reported_without_kafka(settings):
-    found = assemble(settings, Facts(NOW, None, "cannot reach Kafka at k:9092: rejected", storage(), None))
+    status = assemble(settings, Facts(NOW, None, "cannot reach Kafka at k:9092: rejected", storage(), None))
 
-    assert found.problems == ["cannot reach Kafka at k:9092: rejected"]
-    assert {each.exists for each in found.topics} == {None}
-    assert query(found, "enforce").last_batch == BatchStatus(7, NOW - 5000)
-    assert query(found, "enforce").lag is None
-    assert found.tables
+    assert status.problems == ["cannot reach Kafka at k:9092: rejected"]
+    assert {row.exists for row in status.topics} == {None}
+    assert query(status, "enforce").last_batch == BatchStatus(7, NOW - 5000)
+    assert query(status, "enforce").lag is None
+    assert status.tables
 
 
 def test_reachable_parts_are_reported_without_the_storage(settings):
-    found = assemble(settings, Facts(NOW, cluster(), None, None, "/srv/quota cannot be read"))
+    status = assemble(settings, Facts(NOW, cluster(), None, None, "/srv/quota cannot be read"))
 
-    assert found.problems == ["/srv/quota cannot be read"]
-    assert {each.exists for each in found.topics} == {True}
-    assert query(found, "enforce").exists is None
+    assert status.problems == ["/srv/quota cannot be read"]
+    assert {row.exists for row in status.topics} == {True}
+    assert query(status, "enforce").exists is None
 
 
 def lagging(first, end, overdue=None, position=None):
@@ -85,12 +85,12 @@ def lagging(first, end, overdue=None, position=None):
     ],
 )
 def test_lag_counts_the_records_after_the_position_of_a_partition(settings, given, lags, problem):
-    found = assemble(settings, given)
+    status = assemble(settings, given)
 
-    row = query(found, "enforce")
-    assert [(each.lag, each.overdue, each.lost) for each in row.partitions] == [lags]
+    row = query(status, "enforce")
+    assert [(partition.lag, partition.overdue, partition.lost) for partition in row.partitions] == [lags]
     assert (row.lag, row.overdue) == lags[:2]
-    assert [each.partition(" in docs/")[0] for each in found.problems] == ([problem] if problem else [])
+    assert [text.partition(" in docs/")[0] for text in status.problems] == ([problem] if problem else [])
 
 
 def endpoint(**fields):
@@ -161,37 +161,41 @@ def upkeep(hours):
     ],
 )
 def test_what_is_missing_or_unsuitable_is_a_problem(settings, given, problems):
-    found = assemble(settings, given)
+    status = assemble(settings, given)
 
-    assert [each[: len(start)] for each, start in zip(found.problems, problems, strict=True)] == problems
-    assert found.ok is not bool(problems)
+    assert [problem[: len(start)] for problem, start in zip(status.problems, problems, strict=True)] == problems
+    assert status.ok is not bool(problems)
 
 
 def test_a_topic_that_differs_from_the_jobs_defaults_is_reported_and_not_a_problem(settings):
     grown = {REQUESTS: topic(REQUESTS, 6)}
 
-    found = assemble(settings, facts(cluster(grown, {"mutation-results": {"retention.ms": "1000"}})))
+    status = assemble(settings, facts(cluster(grown, {"mutation-results": {"retention.ms": "1000"}})))
 
     differences = {
-        each.name: [
-            (one.config, one.created, one.found) for one in each.differences if one.config != "max.message.bytes"
+        row.name: [
+            (difference.config, difference.created, difference.found)
+            for difference in row.differences
+            if difference.config != "max.message.bytes"
         ]
-        for each in found.topics
+        for row in status.topics
     }
     assert differences[REQUESTS] == [("partitions", "2", "6")]
     assert differences["mutation-results"] == [("retention.ms", "604800000", "1000")]
-    assert found.ok
+    assert status.ok
 
 
 def test_a_topic_that_would_be_lost_with_one_of_three_brokers_is_reported_and_not_a_problem(settings):
-    found = cluster(configs={REQUESTS: {"unclean.leader.election.enable": "true"}})
-    three = replace(found, layout=replace(found.layout, brokers=(1, 2, 3)))
+    one_broker = cluster(configs={REQUESTS: {"unclean.leader.election.enable": "true"}})
+    three = replace(one_broker, layout=replace(one_broker.layout, brokers=(1, 2, 3)))
 
-    (row,) = [each for each in assemble(settings, facts(three)).topics if each.name == REQUESTS]
+    (row,) = [row for row in assemble(settings, facts(three)).topics if row.name == REQUESTS]
 
-    assert [(one.config, one.created, one.found) for one in row.differences if one.config != "max.message.bytes"] == [
-        ("replication.factor", "3", "1")
-    ]
+    assert [
+        (difference.config, difference.created, difference.found)
+        for difference in row.differences
+        if difference.config != "max.message.bytes"
+    ] == [("replication.factor", "3", "1")]
 
 
 def test_a_missing_topic_of_a_user_is_a_problem_unless_it_is_retired():
@@ -210,25 +214,25 @@ def test_the_topics_of_users_replace_the_shared_one():
     bounds = {"first": {(of_ann, 0): 0}, "end": {(of_ann, 0): 9, (REQUESTS, 0): 100}, "overdue": {}}
     read = storage(enforce=checkpoint("enforce", 3, positions={(of_ann, 0): 7}))
 
-    found = assemble(settings, facts(cluster({of_ann: topic(of_ann, 2)}, **bounds), read))
+    status = assemble(settings, facts(cluster({of_ann: topic(of_ann, 2)}, **bounds), read))
 
-    assert [each.name for each in found.topics if each.kind == "requests"] == [of_ann]
-    assert (query(found, "enforce").reads, query(found, "enforce").lag) == ([of_ann], 2)
-    assert found.ok
+    assert [row.name for row in status.topics if row.kind == "requests"] == [of_ann]
+    assert (query(status, "enforce").reads, query(status, "enforce").lag) == ([of_ann], 2)
+    assert status.ok
 
 
 @pytest.mark.parametrize(("is_running", "by"), [(True, "its lease"), (False, "its lease"), (None, None)])
 def test_a_lease_of_this_machine_tells_whether_its_query_runs(settings, is_running, by):
     stored = storage(enforce=checkpoint("enforce", 3, is_running=is_running))
-    found = query(assemble(settings, facts(storage_facts=stored)), "enforce")
-    assert (found.running, found.running_by) == (is_running, by)
+    row = query(assemble(settings, facts(storage_facts=stored)), "enforce")
+    assert (row.running, row.running_by) == (is_running, by)
 
 
 def test_an_endpoint_reports_its_running_queries(settings):
-    found = assemble(settings, facts(endpoints=[EndpointStatus("h:1", ready=True, jobs=["enforce"])]))
+    status = assemble(settings, facts(endpoints=[EndpointStatus("h:1", ready=True, jobs=["enforce"])]))
 
-    assert (query(found, "enforce").running, query(found, "enforce").running_by) == (True, "metrics at h:1")
-    assert query(found, "audit").running is None
+    assert (query(status, "enforce").running, query(status, "enforce").running_by) == (True, "metrics at h:1")
+    assert query(status, "audit").running is None
 
 
 @pytest.mark.parametrize(("age_ms", "running"), [(31_000, True), (95_000, False)])
@@ -238,10 +242,10 @@ def test_an_applier_runs_if_it_has_recently_stored_its_position(settings, age_ms
     applied = AppliedFacts({0: AppliedOffset(4, 4)}, NOW - age_ms)
     read = storage(audit=checkpoint("audit", 1, positions={(decisions, 0): 9}))
 
-    found = assemble(settings, facts(cluster(applied=applied, **bounds), read))
+    status = assemble(settings, facts(cluster(applied=applied, **bounds), read))
 
-    assert (query(found, "applier").running, query(found, "applier").lag) == (running, 5)
-    assert [each.startswith("applier: 5 decisions have waited") for each in found.problems] == [True]
+    assert (query(status, "applier").running, query(status, "applier").lag) == (running, 5)
+    assert [problem.startswith("applier: 5 decisions have waited") for problem in status.problems] == [True]
 
 
 @pytest.fixture
@@ -253,14 +257,14 @@ def spark_storage(tmp_path):
 
 
 def test_checkpoints_and_tables_are_read_without_a_jvm(spark_storage):
-    found = read_storage(spark_storage)
+    read = read_storage(spark_storage)
 
-    enforce, audit = found.checkpoints["enforce"], found.checkpoints["audit"]
+    enforce, audit = read.checkpoints["enforce"], read.checkpoints["audit"]
     assert (enforce.exists, enforce.damage, enforce.open_batch) == (True, None, None)
     assert enforce.last_batch == BatchStatus(1, 1_795_298_933_267)
     assert enforce.positions == {("frozen-3-requests", 0): 7, ("frozen-3-requests", 1): 0}
     assert audit.last_batch.number == 1
-    decisions = found.tables["decisions"]
+    decisions = read.tables["decisions"]
     assert (decisions.version, decisions.schema_version, decisions.rows, decisions.files) == (2, 4, 6, 2)
     assert decisions.committed_at == 1_795_298_937_746
     assert decisions.maintained_at == 1_795_298_920_089  # its creation
@@ -269,19 +273,19 @@ def test_checkpoints_and_tables_are_read_without_a_jvm(spark_storage):
 def test_a_batch_that_is_not_finished_is_open(spark_storage, tmp_path):
     (tmp_path / "checkpoints" / "enforce" / "v3" / "commits" / "1").unlink()
 
-    found = read_storage(spark_storage).checkpoints["enforce"]
+    enforce = read_storage(spark_storage).checkpoints["enforce"]
 
-    assert (found.last_batch.number, found.open_batch) == (0, BatchStatus(1, 1_795_298_933_267))
-    assert found.positions == {("frozen-3-requests", 0): 4, ("frozen-3-requests", 1): 0}
+    assert (enforce.last_batch.number, enforce.open_batch) == (0, BatchStatus(1, 1_795_298_933_267))
+    assert enforce.positions == {("frozen-3-requests", 0): 4, ("frozen-3-requests", 1): 0}
 
 
 def test_a_folder_with_a_foreign_table_is_reported(spark_storage, tmp_path):
     log = tmp_path / "tables" / "decisions" / "_delta_log" / "00000000000000000000.json"
     log.write_text(log.read_text().replace("mutationQuota.schemaVersion", "another"))
 
-    found = read_storage(spark_storage).tables["decisions"]
+    decisions = read_storage(spark_storage).tables["decisions"]
 
-    assert "it has no mutationQuota.schemaVersion" in found.error
+    assert "it has no mutationQuota.schemaVersion" in decisions.error
 
 
 def test_an_endpoint_reports_its_jobs_and_their_readiness():
@@ -306,12 +310,12 @@ def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monke
     monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: answer.wait() and cluster())
     monkeypatch.setattr(assembly, "read_storage", lambda _: storage())
     try:
-        found = assembly.read_status(settings, [], 0.2)
+        status = assembly.read_status(settings, [], 0.2)
     finally:
         answer.set()
 
-    assert found.kafka.error == "Kafka at 127.0.0.1:9092 does not respond within 0.2 s"
-    assert {each.name for each in found.tables} == {"decisions", "dead_letters", "quota_changes"}
+    assert status.kafka.error == "Kafka at 127.0.0.1:9092 does not respond within 0.2 s"
+    assert {table.name for table in status.tables} == {"decisions", "dead_letters", "quota_changes"}
 
 
 def test_the_errors_of_all_parts_are_reported(settings, monkeypatch):
@@ -321,7 +325,7 @@ def test_the_errors_of_all_parts_are_reported(settings, monkeypatch):
     monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: fail(ClusterError("cannot reach Kafka")))
     monkeypatch.setattr(assembly, "read_storage", lambda _: fail(ValueError("odd")))
 
-    found = assembly.read_status(settings, ["127.0.0.1:1"], 5)
+    status = assembly.read_status(settings, ["127.0.0.1:1"], 5)
 
-    assert found.problems[:2] == ["cannot reach Kafka", "the storage root /srv/quota: unexpected ValueError: odd"]
-    assert found.problems[2].startswith("metrics at 127.0.0.1:1: ")
+    assert status.problems[:2] == ["cannot reach Kafka", "the storage root /srv/quota: unexpected ValueError: odd"]
+    assert status.problems[2].startswith("metrics at 127.0.0.1:1: ")

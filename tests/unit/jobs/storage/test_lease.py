@@ -68,10 +68,10 @@ def held(lease, finish=lambda: True, **options):
 def ended_process():
     """A process of this machine that has ended."""
     process = subprocess.Popen(["sleep", "60"])
-    found = Process.of(process.pid)
+    ended = Process.of(process.pid)
     process.kill()
     process.wait()
-    return found
+    return ended
 
 
 def test_neither_a_zombie_nor_a_later_process_with_the_same_id_runs_a_job():
@@ -197,8 +197,8 @@ def test_a_lease_is_released_only_after_the_protected_work_has_stopped(store, er
 
     with pytest.raises(error), held(lease_of(store, here()), finish):
         raise error
-    assert ['"ended":false' in each for each in files_at_finish] == [True]
-    assert ['"ended":true' in each for each in store.texts.values()] == [True]
+    assert ['"ended":false' in text for text in files_at_finish] == [True]
+    assert ['"ended":true' in text for text in store.texts.values()] == [True]
 
 
 def test_a_lease_is_not_released_while_work_continues_or_may_continue(store):
@@ -209,11 +209,11 @@ def test_a_lease_is_not_released_while_work_continues_or_may_continue(store):
 
     with held(lease_of(store, here()), lambda: False):
         pass
-    assert ['"ended":false' in each for each in store.texts.values()] == [True]
+    assert ['"ended":false' in text for text in store.texts.values()] == [True]
     store.texts.clear()
     with pytest.raises(KeyboardInterrupt), held(lease_of(store, here()), interrupted):
         pass
-    assert ['"ended":false' in each for each in store.texts.values()] == [True]
+    assert ['"ended":false' in text for text in store.texts.values()] == [True]
 
 
 def test_a_job_that_cannot_renew_stops_before_another_may_start(store, clock):

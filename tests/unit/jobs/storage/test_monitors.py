@@ -41,11 +41,11 @@ def files():
 @pytest.fixture
 def topics(monkeypatch):
     """The topics of users on a cluster."""
-    found = Mock()
-    found.check.return_value = {TOPIC_OF_ALICE: "a1"}
-    monkeypatch.setattr(monitors, "UserTopics", lambda _: found)
+    mock = Mock()
+    mock.check.return_value = {TOPIC_OF_ALICE: "a1"}
+    monkeypatch.setattr(monitors, "UserTopics", lambda _: mock)
     monkeypatch.setattr(monitors, "_USER_TOPICS_SECONDS", 0.0)
-    return found
+    return mock
 
 
 @pytest.fixture
@@ -185,9 +185,9 @@ def test_of_programs_that_change_the_facts_at_once_none_loses_its_own(calls, oth
     if interrupted.left > 0:
         claims(files)
     record_checkpoint(files, "enforce", 3)
-    found = Deployment.read(files)
-    assert found.topics == {"mutation-requests": "r1", "mutation-decisions": "d1", **QUOTAS}
-    assert found.checkpoints == {"enforce": 3, "audit": 2}
+    deployment = Deployment.read(files)
+    assert deployment.topics == {"mutation-requests": "r1", "mutation-decisions": "d1", **QUOTAS}
+    assert deployment.checkpoints == {"enforce": 3, "audit": 2}
     with pytest.raises(MutationQuotaError, match=r"its id was r1, now it is r2"):
         claim_storage(files, BY_PAYLOAD, {"mutation-requests": "r2"})
     assert len(files.names("deployment")) == 1

@@ -109,9 +109,9 @@ def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stay
 
     reset_checkpoint(files, "enforce")
 
-    found = check_stateful_checkpoint(files, "enforce", 3)
-    assert not found.exists
-    assert found.folder.startswith("checkpoints/enforce-")
+    of_enforce = check_stateful_checkpoint(files, "enforce", 3)
+    assert not of_enforce.exists
+    assert of_enforce.folder.startswith("checkpoints/enforce-")
     assert "the old one is in s3a://bucket/root/checkpoints/enforce" in caplog.text
     assert files.texts.items() >= {path: text for path, text in before.items() if "deployment" not in path}.items()
 
@@ -198,8 +198,8 @@ def check(monkeypatch):
     """Return a function that checks a query at offset 50 of a topic whose offsets are looked up in this order."""
 
     def _check(*ranges, **spark):
-        found = iter(ranges)
-        monkeypatch.setattr(retention, "offset_range", lambda *_: next(found))
+        remaining = iter(ranges)
+        monkeypatch.setattr(retention, "offset_range", lambda *_: next(remaining))
         settings = [f"spark.{name}={value}" for name, value in spark.items()]
         retention.check_gaps(
             load_settings([*settings, "kafka.timeout_seconds=0.5"], environment={}),

@@ -88,7 +88,7 @@ def test_files_and_folders_are_removed_if_they_exist(local):
 
 
 def names(folder):
-    return [each.name for each in folder.iterdir()]
+    return [path.name for path in folder.iterdir()]
 
 
 def test_a_new_file_replaces_nothing(tmp_path):

@@ -65,7 +65,7 @@ def numbered(requests):
 @pytest.fixture(scope="module")
 def settings(base_settings, tmp_path_factory):
     """A deployment whose audit has stored the decisions on these requests."""
-    quotas = [each | {"effective_at": START + ms} for ms, each in CHANGES.items()]
+    quotas = [quota | {"effective_at": START + ms} for ms, quota in CHANGES.items()]
     root = tmp_path_factory.mktemp("root")
     return audited(base_settings, root, numbered(REQUESTS), quotas, changes=CHANGES, start=START)
 
@@ -85,7 +85,7 @@ def test_recorded_quotas_reproduce_decisions_and_others_give_their_own(backteste
     result = backtested(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate", "name=in earnest")
     assert (result.replay.decisions, result.replay.differing) == (14, 0)
     recorded, again, plenty, rate, in_earnest = result.outcomes
-    assert [each.name for each in result.outcomes] == [
+    assert [outcome.name for outcome in result.outcomes] == [
         "as recorded",
         "recorded quotas",
         "plenty",
@@ -108,8 +108,8 @@ def test_only_decisions_in_the_period_count_and_buckets_have_their_earlier_charg
     result = backtested(since=START + 500, until=START + 1500)
     assert (result.replay.decisions, result.replay.differing) == (2, 0)
     by_sender = [
-        (each.client_id, each.load.requests, each.load.admitted, each.load.rejected, each.load.throttled_seconds)
-        for each in result.outcomes[0].senders
+        (row.client_id, row.load.requests, row.load.admitted, row.load.rejected, row.load.throttled_seconds)
+        for row in result.outcomes[0].senders
     ]
     assert by_sender == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a is throttled until 1,000
     assert backtested(since=START + 500, until=START + 600).outcomes[0].load.throttled_seconds == 0.2
@@ -117,16 +117,16 @@ def test_only_decisions_in_the_period_count_and_buckets_have_their_earlier_charg
 
 def again(requests, *quotas):
     """Decide lines of requests by quotas, and then replay the result."""
-    by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
+    by = read_quotas(json.dumps({"entity": entity} | options).encode() for entity, options in quotas)
     window = TokenBucket(Window())
     decisions = list(simulate(requests, by, window))
-    recorded = pa.table({"decision": [codec.encode(each) for each in decisions]})
+    recorded = pa.table({"decision": [codec.encode(decision) for decision in decisions]})
     with bounded_duckdb() as db:
         engine = LocalEngine(db, recorded, lambda _: None)
         candidate = Candidate("again", by, window, Policy(), enforces_shadow=False)
-        found = evaluate_candidates(engine, [candidate], replayed=0)
-    assert found.outcomes == evaluate(decisions, [candidate], "as recorded")  # as a file of requests
-    return found
+        result = evaluate_candidates(engine, [candidate], replayed=0)
+    assert result.outcomes == evaluate(decisions, [candidate], "as recorded")  # as a file of requests
+    return result
 
 
 RATE = "controller_mutation_rate"
@@ -140,7 +140,7 @@ def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets
         ({"user": "alice"}, {RATE: 5}),
         ({"user": "alice", "client-id": "<none>"}, {RATE: 1, "effective_at": START + 5000}),
     )
-    assert [each.load.throttled_seconds for each in result.outcomes] == [64, 64]
+    assert [outcome.load.throttled_seconds for outcome in result.outcomes] == [64, 64]
     assert result.replay.differing == 0
 
 
@@ -180,7 +180,7 @@ def test_a_period_without_decisions_is_reported(backtested):
 
 def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
-    options = ["--candidate", "window-num=100", "--limit", "1", *(part for each in given for part in ("--set", each))]
+    options = ["--candidate", "window-num=100", "--limit", "1", *(part for text in given for part in ("--set", text))]
     done = run("backtest", *options)
     assert (done.returncode, done.stderr) == (0, "14 decisions, replayed without Spark\n")
     assert "The recorded quotas reproduce all 14 recorded decisions exactly." in done.stdout

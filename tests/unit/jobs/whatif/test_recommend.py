@@ -29,8 +29,8 @@ def settings(base_settings, tmp_path_factory):
 
 def measured(settings, tenancy, since=None, until=None):
     with open_requests(settings, "recommend", (since, until)) as engine:
-        found, together = measure_demands(engine, tenancy, frozenset({"admin"}), Window())
-    needs = {each.entity: (each.mutations, each.largest, each.need, each.load) for each in found}
+        demands, together = measure_demands(engine, tenancy, frozenset({"admin"}), Window())
+    needs = {demand.entity: (demand.mutations, demand.largest, demand.need, demand.load) for demand in demands}
     return needs, together
 
 
@@ -58,11 +58,11 @@ def test_requests_outside_the_period_do_not_count(settings):
 
 
 def test_consequences_are_decided_by_the_quotas_themselves(settings):
-    found = recommend(settings, GROUND, Tenancy.USER)
-    assert found.before_name == "as recorded"
-    assert (found.before.rejected, found.after.rejected) == (5 + 5 + 11, 0)
-    assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
-    assert [each.outlook.rejected_before for each in found.tenants] == [5 + 5 + 11, 0]
+    advice = recommend(settings, GROUND, Tenancy.USER)
+    assert advice.before_name == "as recorded"
+    assert (advice.before.rejected, advice.after.rejected) == (5 + 5 + 11, 0)
+    assert advice.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
+    assert [tenant.outlook.rejected_before for tenant in advice.tenants] == [5 + 5 + 11, 0]
 
 
 def test_requests_in_shadow_are_decided_as_enforced(settings):
@@ -98,11 +98,11 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_se
     assert advice["rules"]["available"] == 40
     assert advice["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
     records = read_quota_file(file.read_bytes(), "quotas.yaml")
-    rates = {each.entity: each.controller_mutation_rate for each in records}
+    rates = {record.entity: record.controller_mutation_rate for record in records}
     assert rates[QuotaEntity(None)] == advice["default"]
     assert max(rates, key=rates.get) == QuotaEntity("rogue")
     assert rates[QuotaEntity("rogue")] <= 40
     assert records[-1].comment
-    assert [each["entity"] for each in advice["quotas"]] == [json.loads(each.entity.key) for each in records]
-    of_others = [each["outlook"]["rejected"] for each in advice["tenants"][1:]]
+    assert [quota["entity"] for quota in advice["quotas"]] == [json.loads(record.entity.key) for record in records]
+    of_others = [tenant["outlook"]["rejected"] for tenant in advice["tenants"][1:]]
     assert of_others == [0] * 20

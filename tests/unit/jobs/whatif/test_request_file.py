@@ -36,16 +36,16 @@ def settings(base_settings):
 
 
 def test_tenants_are_sized_by_their_charged_requests(settings, write):
-    found = recommend_from_file(settings, GROUND, Tenancy.USER, EVER, write(*REQUESTS))
-    assert found.before_name == "without quotas"
-    assert (found.before.rejected, found.before.peak) == (0, 110)
-    demands = [each.share.demand for each in found.tenants]
-    assert [each.entity for each in demands] == [ALICE, BOB]
-    assert [(each.mutations, each.largest) for each in demands] == [(121, 55), (22, 22)]
-    assert [each.need for each in demands] == [pytest.approx(105 / 11), 0]
-    assert [each.load for each in demands] == [pytest.approx(121 / 12), pytest.approx(2)]
-    assert found.rules.load_together == pytest.approx(143 / 13)
-    assert found.after.rejected == 0
+    advice = recommend_from_file(settings, GROUND, Tenancy.USER, EVER, write(*REQUESTS))
+    assert advice.before_name == "without quotas"
+    assert (advice.before.rejected, advice.before.peak) == (0, 110)
+    demands = [tenant.share.demand for tenant in advice.tenants]
+    assert [demand.entity for demand in demands] == [ALICE, BOB]
+    assert [(demand.mutations, demand.largest) for demand in demands] == [(121, 55), (22, 22)]
+    assert [demand.need for demand in demands] == [pytest.approx(105 / 11), 0]
+    assert [demand.load for demand in demands] == [pytest.approx(121 / 12), pytest.approx(2)]
+    assert advice.rules.load_together == pytest.approx(143 / 13)
+    assert advice.after.rejected == 0
 
 
 def test_a_period_without_charges_is_reported(settings, write):
@@ -78,8 +78,8 @@ def backtested(settings, write, tmp_path):
 def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(backtested, caplog):
     result = backtested(*FILE, since=START + 500, until=START + 60_000)
     assert result.replay is None
-    assert [each.name for each in result.outcomes] == ["without quotas", "five"]
-    without, five = (each.load for each in result.outcomes)
+    assert [outcome.name for outcome in result.outcomes] == ["without quotas", "five"]
+    without, five = (outcome.load for outcome in result.outcomes)
     assert (without.requests, without.admitted, without.rejected, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
     assert (five.admitted, five.rejected, five.newly_rejected, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
     assert len(caplog.messages) == 1

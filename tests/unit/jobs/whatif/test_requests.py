@@ -35,26 +35,26 @@ def read(base_settings, tmp_path):
 def test_requests_of_a_file_become_decisions_that_admit_everything(read):
     first, second = read(at(1000, 60, 1, client_id="a", user="bob"), at(2000, 99, validate_only=True))
     assert (first.user, first.client_id, first.timestamp, first.source.offset) == ("bob", "a", 1000, 0)
-    assert [(each.partitions, each.error_code) for each in first.topics] == [(60, 0), (1, 0)]
+    assert [(topic.partitions, topic.error_code) for topic in first.topics] == [(60, 0), (1, 0)]
     assert (first.quota, first.retry_at) == (None, 1000)
     assert (second.source.offset, second.validate_only) == (1, True)
 
 
 def test_requests_can_be_limited_to_a_period(read):
     lines = [at(ms, 1) for ms in (999, 1000, 1999, 2000)]
-    assert [each.timestamp for each in read(*lines, since=1000, until=2000)] == [1000, 1999]
+    assert [request.timestamp for request in read(*lines, since=1000, until=2000)] == [1000, 1999]
 
 
 def test_standard_input_can_be_read_again(base_settings, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(at(7, 1) + b"\n" + at(8, 1))))
     with open_requests(base_settings, "-") as requests:
-        assert [each.timestamp for each in requests] == [each.timestamp for each in requests] == [7, 8]
+        assert [request.timestamp for request in requests] == [request.timestamp for request in requests] == [7, 8]
 
 
 def test_invalid_requests_do_not_count_and_are_reported_in_one_line(read, caplog):
     with caplog.at_level(logging.WARNING):
-        found = read(at(0, 1), b"no", at(0, 1), b'{"timestamp": 7}')
-    assert [each.source.offset for each in found] == [0, 2]
+        requests = read(at(0, 1), b"no", at(0, 1), b'{"timestamp": 7}')
+    assert [request.source.offset for request in requests] == [0, 2]
     (logged,) = caplog.messages
     assert "requests.jsonl: ignored 2 of 4 lines, which are not requests; line 2: value: not JSON" in logged
 
@@ -89,12 +89,12 @@ def test_the_recorded_quotas_come_first_as_they_are_enforced():
 
 def test_unset_parts_of_a_candidate_are_as_recorded():
     texts = "window-num=3", "name=old,algorithm=sampled-rate,window-size-seconds=2"
-    found = candidates(*texts, settings=["repeats.window_seconds=2"])[1:]  # which a rate does not support
-    assert [each.name for each in found] == ["window-num=3", "old"]
-    assert [each.quotas for each in found] == [RECORDED, RECORDED]
-    assert found[0].algorithm == TokenBucket(Window(num=3), Deduplication(window_ms=2000))
-    assert isinstance(found[1].algorithm, RateQuota)
-    assert found[1].algorithm.window == Window(size_seconds=2)
+    parsed = candidates(*texts, settings=["repeats.window_seconds=2"])[1:]  # which a rate does not support
+    assert [candidate.name for candidate in parsed] == ["window-num=3", "old"]
+    assert [candidate.quotas for candidate in parsed] == [RECORDED, RECORDED]
+    assert parsed[0].algorithm == TokenBucket(Window(num=3), Deduplication(window_ms=2000))
+    assert isinstance(parsed[1].algorithm, RateQuota)
+    assert parsed[1].algorithm.window == Window(size_seconds=2)
 
 
 def test_a_file_of_requests_has_no_recorded_quotas(tmp_path):
@@ -117,8 +117,8 @@ def test_a_file_of_requests_has_no_recorded_quotas(tmp_path):
 )
 def test_quotas_are_read_as_apply_and_simulate_read_them(tmp_path, name, text, rates):
     (tmp_path / name).write_bytes(text)
-    found = candidates(f"quotas={tmp_path / name}")[1].quotas
-    limits = {at: found.resolve("alice", "app", at).limit for at in rates}
+    quotas = candidates(f"quotas={tmp_path / name}")[1].quotas
+    limits = {at: quotas.resolve("alice", "app", at).limit for at in rates}
     assert {at: limit and limit.quota.rate for at, limit in limits.items()} == rates
 
 

@@ -58,7 +58,7 @@ class Decisions:
     @property
     def files(self):
         """The number of the table's files by date."""
-        dates = [each["partition"]["date"] for each in self.table.get_add_actions().to_struct_array().to_pylist()]
+        dates = [action["partition"]["date"] for action in self.table.get_add_actions().to_struct_array().to_pylist()]
         return {str(date): dates.count(date) for date in sorted(set(dates))}
 
     def plan(self, now=NOON, limits=REGULAR):

@@ -136,7 +136,7 @@ def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
 
 def test_large_files_are_left_unchanged(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
-    (largest,) = {each.stat().st_size for each in list(kept.path.rglob("*.parquet"))[:1]}
+    (largest,) = {path.stat().st_size for path in list(kept.path.rglob("*.parquet"))[:1]}
     monkeypatch.setattr(jobs.audit.upkeep.maintain, "TARGET_BYTES", largest)  # a small file has less than half of it
     assert kept.plan().compact == {}
 

@@ -74,7 +74,7 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, m
     upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
     with stopping_upkeep(stop), caplog.at_level(logging.INFO):
         upkeep.after_batch()
-    assert [each.getMessage() for each in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "the upkeep of decisions was interrupted, because the service stops; it continues after the next start"
     ]
     assert failures.total() == 0

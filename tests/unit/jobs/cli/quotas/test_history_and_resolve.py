@@ -153,6 +153,6 @@ def test_the_history_of_a_period_has_the_latest_changes_and_tells_how_many_are_l
     period = ("--from", "1970-01-01T00:00:01.001", "--to", "1970-01-01T00:00:01.005")
     done = run("quotas", "history", *period, "--limit", "3", "--output", "json")
     document = json.loads(done.stdout)
-    assert [each["timestamp"] for each in document["changes"]] == [1002, 1003, 1004]
+    assert [change["timestamp"] for change in document["changes"]] == [1002, 1003, 1004]
     assert document["changes"][0]["before"]["controller_mutation_rate"] == 2.0  # by the change before
     assert (document["left_out"], done.stderr) == (1, "and 1 earlier change (--limit)\n")

@@ -97,7 +97,7 @@ def test_a_change_that_overdrew_the_quota_says_until_when_others_are_rejected(mo
 def test_a_decision_that_rejected_several_topics_is_named_once(monkeypatch, capsys):
     decisions = {"a": "requests-0-1", "b": "requests-0-1", "c": "requests-0-2"}
     with pytest.raises(typer.Exit):
-        changes(monkeypatch, 60).report("created", {name: rejected(name, each) for name, each in decisions.items()})
+        changes(monkeypatch, 60).report("created", {name: rejected(name, cause) for name, cause in decisions.items()})
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(" rejected: ")[0] for line in lines[:3]] == ["Topic a", "Topic b", "Topic c"]
     assert lines[3:] == [
@@ -124,7 +124,7 @@ def test_data_have_the_decision_of_each_topic_that_was_decided(monkeypatch, caps
     with pytest.raises(typer.Exit):
         changes(monkeypatch, 60, output="json").report("created", given)
     topics = json.loads(capsys.readouterr().out)["topics"]
-    assert [(each["outcome"], each["decision_id"]) for each in topics] == [
+    assert [(topic["outcome"], topic["decision_id"]) for topic in topics] == [
         ("created", "requests-0-1"),
         ("failed", "requests-0-2"),
         ("failed", None),
@@ -141,7 +141,7 @@ class Admin:
         return SimpleNamespace(topics={name: SimpleNamespace(partitions={0: None}) for name in self._names})
 
     def create_topics(self, new_topics, **_):
-        return {each.topic: done() for each in new_topics}
+        return {topic.topic: done() for topic in new_topics}
 
     create_partitions = create_topics
 
@@ -181,13 +181,13 @@ def test_a_pattern_matches_internal_topics_and_those_of_the_program_only_by_name
     pattern, expected, monkeypatch, caplog
 ):
     """Those of the program are warned of."""
-    found = changes(monkeypatch, 60, *OURS)
-    found.admin = Admin(*TOPICS)
-    assert list(found.matching(TopicPattern.parse(pattern), allow_none=True)) == expected
+    prepared = changes(monkeypatch, 60, *OURS)
+    prepared.admin = Admin(*TOPICS)
+    assert list(prepared.matching(TopicPattern.parse(pattern), allow_none=True)) == expected
     ours = [
         f"topic {name} belongs to mutation-quota, whose services fail without it" for name in expected if "mut" in name
     ]
-    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == ours
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == ours
 
 
 @pytest.mark.parametrize(

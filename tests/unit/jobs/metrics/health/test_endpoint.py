@@ -57,7 +57,7 @@ def test_no_endpoint_is_served_unless_the_settings_name_a_port():
         ServiceEndpoint(MetricsSettings(), "enforce") as endpoint,
         endpoint.following(settings, Job(), Well(), decides=True),
     ):
-        assert not [each for each in threading.enumerate() if each.name == "metrics"]
+        assert not [thread for thread in threading.enumerate() if thread.name == "metrics"]
 
 
 def test_a_job_serves_metrics_while_it_runs_and_then_releases_its_port(settings):
@@ -174,7 +174,7 @@ def failing(_):
 
 
 def failures(metrics):
-    (family,) = [each for each in metrics.collect() if each.name == "mutation_quota_metrics_failures"]
+    (family,) = [family for family in metrics.collect() if family.name == "mutation_quota_metrics_failures"]
     return family.samples[0].value
 
 

@@ -46,7 +46,7 @@ class Context:
 
     def statusTracker(self):  # noqa: N802 as Spark calls it
         return SimpleNamespace(
-            getJobIdsForGroup=lambda run: [number for number, each in enumerate(self.tasks) if each == run],
+            getJobIdsForGroup=lambda run: [number for number, task in enumerate(self.tasks) if task == run],
             getActiveJobsIds=lambda: list(range(len(self.tasks))),
             getJobInfo=lambda number: SimpleNamespace(jobId=number, stageIds=[number]),
             getStageInfo=lambda number: SimpleNamespace(

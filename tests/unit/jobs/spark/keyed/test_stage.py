@@ -69,12 +69,12 @@ def both(answer, batches, max_rows):
     return [run(stage, batches) for stage in (PandasStage(answer, max_rows), KeyedStage(answer, COLUMNS, max_rows))]
 
 
-def answers(found):
-    return [each for _, _, answered, _ in found for each in answered]
+def answers(output):
+    return [answer for _, _, answered, _ in output for answer in answered]
 
 
-def states(found):
-    return [_unpickled(each) for _, _, _, stored in found for each in stored]
+def states(output):
+    return [_unpickled(state) for _, _, _, stored in output for state in stored]
 
 
 def is_updated(state):
@@ -95,24 +95,24 @@ def test_spark_gets_the_same_as_from_pyspark_itself(keys, most_rows, max_rows):
     stock, own = both(counting, record_batches(named, most_rows), max_rows)
     assert answers(own) == answers(stock)
     assert states(own) == [state if is_updated(state) else {**state, "object": None} for state in states(stock)]
-    assert [each["keyRowAsUnsafe"] for each in states(own)] == [f"unsafe {key}".encode() for key, _, _ in named]
+    assert [state["keyRowAsUnsafe"] for state in states(own)] == [f"unsafe {key}".encode() for key, _, _ in named]
 
 
 def test_large_answers_are_sent_at_once_and_small_ones_together():
     """With any maximum of rows, a record batch has at most 4 MB and the answer that exceeds them."""
     sizes = [10, 3_000_000, 3_000_000, 10, 10, 5_000_000, 10]
     keys = [(f"k{number}", [str(size).encode()], None) for number, size in enumerate(sizes)]
-    found = run(KeyedStage(large, COLUMNS, 1000), record_batches(keys, 100))
-    sent = [[len(answer["value"]) for answer in answered] for _, _, answered, _ in found]
+    output = run(KeyedStage(large, COLUMNS, 1000), record_batches(keys, 100))
+    sent = [[len(answer["value"]) for answer in answered] for _, _, answered, _ in output]
     assert sent == [[10, 3_000_000, 3_000_000], [10, 10, 5_000_000], [10]]
-    assert len(states(found)) == len(keys)
+    assert len(states(output)) == len(keys)
 
 
 @pytest.mark.parametrize(("max_rows", "sent"), [(4, [4, 4, 2]), (10, [10]), (0, [10])])
 def test_the_number_of_answers_in_a_record_batch_is_bounded(max_rows, sent):
     """0 means no limit."""
-    found = run(KeyedStage(counting, COLUMNS, max_rows), record_batches([("k", [b"\0"] * 10, None)], 3))
-    assert [count for count, _, _, _ in found if count] == sent
+    output = run(KeyedStage(counting, COLUMNS, max_rows), record_batches([("k", [b"\0"] * 10, None)], 3))
+    assert [count for count, _, _, _ in output if count] == sent
 
 
 def test_a_foreign_function_goes_through_pyspark_itself():

@@ -54,8 +54,8 @@ def record_batches(keys, most_rows):
         columns.append(pa.array([*rows, *[None] * (length - len(rows))], pa.binary()))
         columns.append(pa.array([*infos, *[None] * (length - len(infos))], _INFO))
         batches.append(pa.RecordBatch.from_arrays(columns, ["bucket", "request", "state"]))
-        for each in (buckets, rows, infos):
-            each.clear()
+        for column in (buckets, rows, infos):
+            column.clear()
 
     for key, of_key, value in keys:
         info = {
@@ -92,13 +92,13 @@ def run(stage, batches):
     )
     sent, got = io.BytesIO(), io.BytesIO()
     with pa.ipc.new_stream(sent, batches[0].schema) as writer:
-        for each in batches:
-            writer.write(each)
+        for batch in batches:
+            writer.write(batch)
     sent.seek(0)
     serializer.dump_stream(map(_mapper(wrapped), serializer.load_stream(sent)), got)
     got.seek(0)
     assert read_int(got) == START_ARROW_STREAM
-    return [_read(each) for each in ArrowStreamSerializer().load_stream(got)]
+    return [_read(batch) for batch in ArrowStreamSerializer().load_stream(got)]
 
 
 def _mapper(wrapped):
@@ -106,9 +106,9 @@ def _mapper(wrapped):
 
     def mapper(arrived):
         chunks, state = arrived
-        chunks = (each[0] for each in chunks)
+        chunks = (chunk[0] for chunk in chunks)
         first = next(chunks)
-        return wrapped([first[0]], ([each[0], each[1]] for each in itertools.chain([first], chunks)), state)
+        return wrapped([first[0]], ([chunk[0], chunk[1]] for chunk in itertools.chain([first], chunks)), state)
 
     return mapper
 
