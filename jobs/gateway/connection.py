@@ -76,6 +76,7 @@ class ClientConnection(asyncio.Protocol):
         self.closing_at: float | None = None
         """The time at which `close` was called."""
         self.peer = ""
+        """The client's address; before the connection is made, that of which a load balancer has told."""
 
     # asyncio.Protocol
 
@@ -83,7 +84,7 @@ class ClientConnection(asyncio.Protocol):
         """Accept the connection, unless there are too many."""
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport)
-        self.peer = _peer_of(transport)
+        self.peer = self.peer or peer_of(transport)
         reason = self._host.opened(self)
         if reason:
             self.close("too_many", reason)
@@ -202,10 +203,9 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def refused(self, transport: asyncio.BaseTransport, why: str) -> None:
-        """Count a connection whose TLS handshake has failed, so that it was never made."""
-        message = f"its TLS handshake failed: {why}"
-        self._host.context.stats.add_closed("tls", _peer_of(transport), message, self.now())
+    def refused(self, transport: asyncio.BaseTransport, reason: str, message: str) -> None:
+        """Count a connection that was never made, because of what came before the client's requests."""
+        self._host.context.stats.add_closed(reason, self.peer or peer_of(transport), message, self.now())
 
     def stop_reading(self) -> None:
         """Accept no further requests, except one that is arriving; complete requests still get a response."""
@@ -360,7 +360,8 @@ class BrokerConnection(asyncio.Protocol):
             self._transport.close()
 
 
-def _peer_of(transport: asyncio.BaseTransport) -> str:
+def peer_of(transport: asyncio.BaseTransport) -> str:
+    """Return the IP address of the other side."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if name else "unknown"
 

@@ -170,7 +170,8 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
         protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
         client = protocol._app_protocol  # noqa: SLF001
         if isinstance(client, ClientConnection) and protocol._app_state is AppProtocolState.STATE_INIT:  # type: ignore[attr-defined]  # noqa: SLF001
-            client.refused(transport, _reason(exc) if isinstance(exc, OSError) else str(exc))
+            why = _reason(exc) if isinstance(exc, OSError) else str(exc)
+            client.refused(transport, "tls", f"its TLS handshake failed: {why}")
     _close(protocol, exc, message)
 
 

@@ -14,6 +14,7 @@ from jobs.gateway.connection import BrokerConnection, ClientConnection, now_mono
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener, listener_of, own_address
 from jobs.gateway.owners import TokenOwners
+from jobs.gateway.proxied import LoadBalancers, ProxiedConnection
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
 from quota.kafka.decisions import Decisions
@@ -165,6 +166,11 @@ class GatewayServer:
         clients = self._encryption.clients
         seconds = _AUTHENTICATION_SECONDS if clients else None
         loop = asyncio.get_running_loop()
+        client = partial(ClientConnection, self, listener)
+        make: Callable[[], asyncio.Protocol] = client
+        if balancers := LoadBalancers(self._settings.load_balancers):
+            make = partial(ProxiedConnection, client, balancers, clients, _AUTHENTICATION_SECONDS)
+            clients = seconds = None
         address, shared = self._settings.address, self._settings.reuse_port
         place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}
         try:
@@ -172,7 +178,7 @@ class GatewayServer:
                 options: dict[str, Any] = {"family": socket.AF_INET6, "dualstack_ipv6": True, "reuse_port": shared}
                 place = {"sock": socket.create_server((address, listener.port), **options)}
             return await loop.create_server(
-                partial(ClientConnection, self, listener),
+                make,
                 **place,
                 ssl=clients,
                 ssl_handshake_timeout=seconds,

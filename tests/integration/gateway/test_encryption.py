@@ -20,6 +20,8 @@ from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment, set_options
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
+from tests.support.load_balancer import ADDRESS as BALANCER
+from tests.support.load_balancer import load_balancer
 from tests.support.programs import paused, run
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient
@@ -49,6 +51,7 @@ def secure(secured, tmp_path_factory):
         *options,
         f"gateway.ssl_certificate_location={own.path}",
         f"gateway.ssl_key_location={own.key}",
+        f"gateway.load_balancers={BALANCER}",
     ]
     with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given, constants=SOON) as gateway:
         yield SimpleNamespace(job=job, gateway=gateway, authority=secured.authority, broker=secured, given=given)
@@ -90,6 +93,20 @@ def test_clients_authenticate_through_tls_twice(secure, mechanism, user, passwor
     name = f"erin-{mechanism.lower()}"
     create(admin(secure, mechanism, user, password), name)
     assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
+
+
+def test_a_client_behind_a_load_balancer_is_served_as_any_other(secure):
+    """Its TLS ends at the gateway, after the header of the load balancer."""
+    trusting = ssl.create_default_context(cafile=str(secure.authority.path))
+    with (
+        load_balancer(HOST, 0, (HOST, secure.gateway.port)) as address,
+        WireClient(address, protocol(), "balanced", trusting) as client,
+    ):
+        client.authenticate(ADMIN, ADMIN_PASSWORD)
+        answer = client.call(ApiKey.CREATE_TOPICS, 7, creation("balanced", partitions=3))
+    assert [topic["errorCode"] for topic in answer["topics"]] == [0]
+    decided = secure.job.requests[-1]
+    assert (decided.user, decided.client_id, decided.topics[0].partitions) == (ADMIN, "balanced", 3)
 
 
 def test_a_plain_text_client_and_one_without_a_tls_hello_are_disconnected(secure):

@@ -57,7 +57,7 @@ def test_decisions_of_a_bucket_are_in_the_order_in_which_they_were_made(settings
         decision(NOW + ms, source=where, tokens=tokens) for (ms, where), tokens in ((first, 40.0), (last, -20.0))
     ]
     write_tables(settings, decisions=decisions[::-1] if reverse else decisions)
-    (row,) = found(settings).values()
+    (row,) = buckets_of(settings).values()
     assert (row.tokens, row.updated_at) == (-20.0, NOW + last[0])
 
 

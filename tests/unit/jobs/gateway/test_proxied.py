@@ -1,0 +1,133 @@
+"""Clients behind a load balancer: their addresses, and connections without a header."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from contextlib import suppress
+
+import pytest
+
+from jobs.gateway.encryption import make_encryption
+from jobs.gateway.listeners import Listener
+from jobs.gateway.proxied import LoadBalancers
+from jobs.gateway.server import GatewayServer
+from jobs.sandbox.broker import free_port
+from quota.settings.gateway import GatewaySettings
+from quota.settings.security.clients import Security
+from tests.support.broker import Authority
+from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, load_balancer
+from tests.unit.gateway.play import make_context
+
+HOST = "127.0.0.1"
+GARBAGE = b"\xff\xff\xff\xff"
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("tls") / "authority")
+
+
+@pytest.fixture(params=["plaintext", "TLS"])
+def trusting(request, authority):
+    """The TLS context of clients; None in plaintext."""
+    return ssl.create_default_context(cafile=str(authority.path)) if request.param == "TLS" else None
+
+
+@pytest.fixture
+def seconds():
+    """The time that a client has for what comes before its requests."""
+    return 30.0
+
+
+@pytest.fixture
+def encrypted(authority, trusting):
+    """The gateway's settings of TLS."""
+    if trusting is None:
+        return {}
+    own = authority.sign("gateway", HOST)
+    return {"ssl_certificate_location": str(own.path), "ssl_key_location": str(own.key)}
+
+
+@pytest.fixture
+async def gateway(gateway_protocol, encrypted, seconds, monkeypatch, caplog):
+    """The address of a gateway and its counts."""
+    monkeypatch.setattr("jobs.gateway.server._AUTHENTICATION_SECONDS", seconds)
+    caplog.set_level(logging.INFO)
+    settings = GatewaySettings(load_balancers=[ADDRESS, "192.0.2.0/24"], **encrypted)
+    encryption = make_encryption(settings, Security("PLAINTEXT"))
+    server = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
+    port = free_port()
+    async with await server._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
+        yield (HOST, port), server.context.stats
+
+
+async def send(address, data, **options):
+    """Send bytes as a client, and wait until the other side closes."""
+    if options.get("ssl"):
+        options["server_hostname"] = HOST
+    reader, writer = await asyncio.open_connection(*address, **options)
+    writer.write(data)
+    await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+async def test_a_client_is_known_by_the_address_that_its_load_balancer_names(gateway, trusting, in_pieces, caplog):
+    server, stats = gateway
+    with load_balancer(HOST, 0, server, in_pieces=in_pieces) as address:
+        await send(address, GARBAGE, ssl=trusting)
+    assert f"closing the connection of {CLIENT}: " in caplog.text
+    assert stats.closed == {"size": 1}
+
+
+async def test_others_connect_without_a_header_and_cannot_claim_an_address(gateway, trusting, caplog):
+    server, stats = gateway
+    for data in (GARBAGE, HEADER):
+        await send(server, data, ssl=trusting)
+    assert f"closing the connection of {HOST}: " in caplog.text
+    assert CLIENT not in caplog.text
+    assert stats.closed == {"size": 2}
+
+
+@pytest.mark.parametrize("trusting", [None])
+async def test_a_load_balancer_that_sends_no_header_is_refused(gateway, caplog):
+    server, stats = gateway
+    for data in (GARBAGE, b"PROXY TCP4 203.0.113.7 127.0.0.3 54321 19092\r\n"):
+        with suppress(ConnectionResetError):
+            await send(server, data, local_addr=(ADDRESS, 0))
+    assert f"closing the connection of {ADDRESS}: it does not begin with a PROXY header of version 2" in caplog.text
+    assert stats.closed == {"load_balancer": 2}
+
+
+@pytest.mark.parametrize(("trusting", "seconds"), [(None, 0.3)])
+async def test_a_load_balancer_that_is_late_is_refused_and_one_that_leaves_is_forgotten(gateway, caplog):
+    server, stats = gateway
+    with socket.socket() as leaving:
+        leaving.bind((ADDRESS, 0))
+        leaving.connect(server)
+        leaving.sendall(HEADER[:20])
+    await send(server, HEADER[:20], local_addr=(ADDRESS, 0))
+    assert f"closing the connection of {ADDRESS}: its PROXY header is late" in caplog.text
+    assert stats.closed == {"load_balancer": 1}
+
+
+@pytest.mark.parametrize(
+    ("peer", "is_one"),
+    [
+        ("10.0.1.7", True),
+        ("::ffff:10.0.1.7", True),
+        ("10.0.2.7", False),
+        ("192.0.2.1", True),
+        ("2001:db8::1", True),
+        ("fe80::1%eth0", True),
+        ("2001:db9::1", False),
+        ("unknown", False),
+    ],
+)
+async def test_a_load_balancer_is_one_of_the_addresses_and_networks(peer, is_one):
+    assert (peer in LoadBalancers(["10.0.1.0/24", "192.0.2.1", "2001:db8::/32", "fe80::/10"])) is is_one
