@@ -22,7 +22,7 @@ from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, Quot
 from quota.records.record import Record, Source
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
 from quota.timeline.change import quota_record, to_change
-from quota.timeline.resolution import Resolution
+from quota.timeline.levels import Resolution
 
 __all__ = ["CallbackHarness"]
 

@@ -17,12 +17,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jobs.buckets.listing import no_buckets_error
 from jobs.buckets.saved import BucketFileHeader, SavedBuckets
 from jobs.buckets.store import read_state
-from jobs.enforce.query import NAME
 from jobs.spark.failures import query_errors
 from jobs.spark.progress import command_session, with_progress
 from jobs.spark.queries import check_queries
 from jobs.spark.worker import prepare_worker
-from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
+from jobs.storage.checkpoint import ENFORCE, Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
 from jobs.storage.run import Run, run_on
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
@@ -39,18 +38,18 @@ if TYPE_CHECKING:
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 
-@query_errors(NAME)
+@query_errors(ENFORCE)
 def capture_buckets(run: Run) -> SavedBuckets:
     """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged."""
     files = run.files
-    checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
+    checkpoint = check_stateful_checkpoint(files, ENFORCE, STATE_VERSION)
     folder = f"{files.root}/{checkpoint.folder}"
     if not checkpoint.commits:
         raise no_buckets_error(folder)
     if checkpoint.has_open_batch:
         raise MutationQuotaError(
-            f"batch {checkpoint.offsets[-1]} of {folder} is not finished; run {NAME} --once to finish it, or stop the "
-            f"running {NAME}; then export again"
+            f"batch {checkpoint.offsets[-1]} of {folder} is not finished; run enforce --once to finish it, or stop the "
+            f"running enforce; then export again"
         )
     buckets = list(read_state(run.spark, folder, checkpoint.commits[-1]))
     positions = checkpoint.next_offset(files)
@@ -59,7 +58,7 @@ def capture_buckets(run: Run) -> SavedBuckets:
     return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
 
 
-@query_errors(NAME)
+@query_errors(ENFORCE)
 def restore_buckets(run: Run, saved: SavedBuckets) -> None:
     """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
@@ -67,7 +66,7 @@ def restore_buckets(run: Run, saved: SavedBuckets) -> None:
     """
     files = run.files
     check_restorable(saved.header, Deployment.read(files), files)
-    prepared = new_folder(files, NAME)
+    prepared = new_folder(files, ENFORCE)
     folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
     try:
         _write_checkpoint(run.spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
@@ -75,7 +74,7 @@ def restore_buckets(run: Run, saved: SavedBuckets) -> None:
         files.remove(rows)
     write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
     files.remove(f"{folder}/sources")  # the offsets of the rows
-    replace_checkpoint(files, NAME, STATE_VERSION, prepared)
+    replace_checkpoint(files, ENFORCE, STATE_VERSION, prepared)
 
 
 def check_restorable(header: BucketFileHeader, known: Deployment, files: ReadableFiles) -> None:
@@ -86,10 +85,10 @@ def check_restorable(header: BucketFileHeader, known: Deployment, files: Readabl
                 f"the buckets belong to a topic {name} with the id {topic_id}, but {files.root} belongs to "
                 f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
             )
-    checkpoint = Checkpoint.read(files, NAME, STATE_VERSION)
+    checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
     if checkpoint.exists and (checkpoint.has_open_batch or checkpoint.next_offset(files) != header.positions):
         raise MutationQuotaError(
-            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{checkpoint.folder}; stop "
+            f"enforce has decided requests since the buckets were exported, in {files.root}/{checkpoint.folder}; stop "
             "it, export again, and load that file"
         )
 
@@ -104,7 +103,7 @@ def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str,
         .select("bucket", F.struct(*STATE.names).alias("state"))
         .groupBy("bucket")
         .applyInPandasWithState(_fill, ANSWER, STATE, "append", GroupStateTimeout.NoTimeout)
-        .writeStream.queryName(NAME)
+        .writeStream.queryName(ENFORCE)
         .format("noop")
         .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True)
@@ -125,5 +124,5 @@ def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
 def export_buckets(settings: Settings) -> SavedBuckets:
     """Return the buckets of the enforcing query, which must not run."""
     check_store(settings)
-    with command_session(settings, "buckets export") as spark, query_errors(NAME), run_on(spark, settings) as run:
+    with command_session(settings, "buckets export") as spark, query_errors(ENFORCE), run_on(spark, settings) as run:
         return with_progress(spark, "reading buckets", lambda: capture_buckets(run))

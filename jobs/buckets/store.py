@@ -12,10 +12,9 @@ from pyspark.sql import functions as F
 
 from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
-from jobs.enforce.query import NAME
 from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.progress import command_session, with_progress
-from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.checkpoint import ENFORCE, Checkpoint
 from jobs.storage.run import Run, run_on
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
@@ -44,23 +43,23 @@ def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     files, attempts = run.files, 0
     while True:
         attempts += 1
-        checkpoint = Checkpoint.read(files, NAME, STATE_VERSION)
+        checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
         folder = f"{files.root}/{checkpoint.folder}"
         if not checkpoint.commits:
             raise no_buckets_error(folder)
         batch = checkpoint.commits[-1]
         try:
-            with query_errors(NAME):
+            with query_errors(ENFORCE):
                 return read(read_state(run.spark, folder, batch))
         except QueryFailed:
-            newest = Checkpoint.read(files, NAME, STATE_VERSION).commits[-1:]
+            newest = Checkpoint.read(files, ENFORCE, STATE_VERSION).commits[-1:]
             if newest == [batch] or attempts == _MAX_ATTEMPTS:  # the files of the newest batch are never removed
                 raise
 
 
 def list_stored(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time."""
-    with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:
+    with command_session(settings, "buckets list") as spark, query_errors(ENFORCE), run_on(spark, settings) as run:
 
         def read() -> Buckets:
             return newest_buckets(run, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))

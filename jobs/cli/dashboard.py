@@ -7,12 +7,13 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from quota.settings.loading import Override
+from quota.settings.types import MAX_PORT
 
 
 def dashboard(
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, metavar="N", help="Port; 0 for any free one. Default: 8599."),
+        typer.Option(min=0, max=MAX_PORT, metavar="N", help="Port; 0 for any free one. Default: 8599."),
     ] = None,
     bind: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="IP address to listen on. Default: 127.0.0.1.")

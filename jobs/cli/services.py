@@ -9,6 +9,7 @@ from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, Targ
 from jobs.spark.installation import check_extras
 from quota.errors import BadInput
 from quota.settings import Settings
+from quota.settings.types import MAX_PORT
 from quota.text import plural
 
 _FULL = "full buckets from the oldest request"
@@ -23,7 +24,7 @@ TakeOver = Annotated[
 
 
 def broker(
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 for any free one.")] = 9092,
+    port: Annotated[int, typer.Option(min=0, max=MAX_PORT, metavar="N", help="Port; 0 for any free one.")] = 9092,
     nodes: Annotated[
         int,
         typer.Option(

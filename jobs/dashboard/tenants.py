@@ -14,7 +14,7 @@ from quota.errors import BadRecord
 from quota.records.decision import Decision
 from quota.records.quota import Limit, Window
 from quota.text import format_tags, legible
-from quota.timeline.resolution import Resolution
+from quota.timeline.levels import Resolution
 
 _MINUTE_MS = 60_000
 _KEPT_MINUTES = 60

@@ -21,7 +21,7 @@ from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
-from quota.timeline.resolution import Resolution
+from quota.timeline.levels import Resolution
 from quota.whatif.backtest import Effect
 from quota.whatif.evaluation import EffectCounts
 from quota.whatif.recorded import resolve_again, resolved_to

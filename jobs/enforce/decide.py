@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from jobs.enforce.packing import decode_bucket, encode_bucket, unpack_requests
+from jobs.enforce.packing import unpack_requests
+from jobs.enforce.state import decode_bucket, encode_bucket
 from jobs.spark.keyed.stage import KeyedStage
 from jobs.spark.keyed.state import SentState
 from jobs.spark.worker import prepare_worker

@@ -10,6 +10,7 @@ from jobs.spark.kafka_source import kafka_options, read_requests
 from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
+from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import Deployment
 from jobs.storage.retention import check_gaps
 from jobs.storage.run import Run
@@ -19,8 +20,6 @@ from quota.kafka.topics.specs import max_answer_bytes
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
-NAME = "enforce"
-
 _PRODUCER_BYTES = 16 * 1024 * 1024
 _QUOTA_TIMEOUT_SECONDS = 60.0
 """The time that the quota topic may be unreachable before the query fails [s]."""
@@ -28,15 +27,15 @@ _COMPRESSION = {"kafka.compression.type": "zstd"}
 """The compression of answers, unless `[kafka.java]` has another, for a cluster or a reader that lacks the codec."""
 
 
-@query_errors(NAME)
+@query_errors(ENFORCE)
 def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
     """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`)."""
     spark, settings, files = run.spark, run.settings, run.files
-    checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
+    checkpoint = check_stateful_checkpoint(files, ENFORCE, STATE_VERSION)
     checkpoint.forget_topics(files, Deployment.read(files).retired)
-    check_gaps(settings, NAME, checkpoint.positions(files))
-    spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
-    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
+    check_gaps(settings, ENFORCE, checkpoint.positions(files))
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", ENFORCE)
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, ENFORCE)
     records = read_requests(spark, settings)
     if (checkpoint.state_partitions(files) or int(spark.conf.get(PARTITIONS) or 0)) == 1:
         records = records.coalesce(1)  # a batch is then one task, without a shuffle
@@ -49,7 +48,7 @@ def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
     )
     return (
         enforce(records, quotas, config)
-        .writeStream.queryName(NAME)
+        .writeStream.queryName(ENFORCE)
         .format("kafka")
         .options(**sink_options(settings))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")

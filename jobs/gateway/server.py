@@ -17,7 +17,7 @@ from jobs.gateway.owners import TokenOwners
 from jobs.gateway.proxied import LoadBalancers, ProxiedConnection
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
-from quota.kafka.decisions import Decisions
+from quota.kafka.asking import Decisions
 from quota.kafka.quotas.rates import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings

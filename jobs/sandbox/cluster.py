@@ -13,10 +13,10 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 from quota.settings.connection import Connection
+from quota.settings.types import MAX_PORT
 
 _READY_SECONDS = 60.0
 _CALL_SECONDS = 10.0
-_LAST_PORT = 65_535
 
 _PROPERTIES = """\
 node.id={node}
@@ -46,8 +46,8 @@ class Cluster:
             raise BadInput(
                 f"{data} contains a cluster of {existing} nodes, not {nodes}; choose another folder with --data"
             )
-        if port + nodes - 1 > _LAST_PORT:
-            raise BadInput(f"{nodes} nodes from port {port} on need ports above {_LAST_PORT}; choose a lower --port")
+        if port + nodes - 1 > MAX_PORT:
+            raise BadInput(f"{nodes} nodes from port {port} on need ports above {MAX_PORT}; choose a lower --port")
         ports = _free_ports(2 * nodes)
         controllers = ports[:nodes]
         clients = list(range(port, port + nodes)) if port else ports[nodes:]

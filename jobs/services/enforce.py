@@ -7,14 +7,14 @@ from pathlib import Path
 from jobs.audit.query import start_audit
 from jobs.buckets.moving import check_restorable, restore_buckets
 from jobs.buckets.saved import read_buckets
-from jobs.enforce.query import NAME, start_enforce
+from jobs.enforce.query import start_enforce
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.services.session import check_root, deployment_session, observing, run_queries, start_queries
 from jobs.spark.failures import query_errors
 from jobs.stopping import stop_signals
-from jobs.storage.checkpoint import current_folder
+from jobs.storage.checkpoint import ENFORCE, current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
@@ -43,16 +43,16 @@ def run_enforce(
     observer = QueryObserver()
     metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
     with (
-        ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint,
-        deployment_session(settings, NAME, take_over=take_over) as run,
+        ServiceEndpoint(settings.metrics, ENFORCE, once=once) as endpoint,
+        deployment_session(settings, ENFORCE, take_over=take_over) as run,
         endpoint.following(settings, metrics, health, decides=True),
     ):
         _log_callback(settings)
         if saved:
             restore_buckets(run, saved)
         elif reset:
-            with query_errors(NAME):
-                reset_checkpoint(run.files, NAME)
+            with query_errors(ENFORCE):
+                reset_checkpoint(run.files, ENFORCE)
         with stop_signals() as stop:
             queries = [start_enforce(run, once=True)] if once else start_queries(run, metrics.upkeep_failures)
             observer.watch(run.spark, queries, stop)
@@ -75,12 +75,12 @@ def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
     """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka."""
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
-    check_root(settings, [NAME])
+    check_root(settings, [ENFORCE])
     files = stored_files(settings, QUICK)
     known = Deployment.read(files)
     if saved and known.topics:  # a new root gets its topics from Kafka
         check_restorable(saved.header, known, files)
-    name = current_folder(files, NAME)
+    name = current_folder(files, ENFORCE)
     folder = f"{files.root}/{name}" if files.names(name) else None
     return ResetPreview(folder, len(saved.buckets) if saved else None)
 

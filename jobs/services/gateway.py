@@ -21,7 +21,7 @@ from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
-from quota.kafka.decisions import Decisions
+from quota.kafka.asking import Decisions
 from quota.kafka.quotas.rates import LoggedRates
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics

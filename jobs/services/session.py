@@ -14,12 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import start_audit
 from jobs.audit.upkeep.schedule import stopping_upkeep
-from jobs.enforce.query import NAME as ENFORCE
 from jobs.enforce.query import start_enforce
 from jobs.metrics.query_observer import QueryObserver
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import run_until, stop_after_batch, stop_all
 from jobs.spark.session import jvm_pid, kill_jvm, session
+from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, check_free, hold_lease

@@ -14,7 +14,7 @@ from quota.kafka.timing import now_ms
 from quota.settings.storage import query_folder
 
 ENFORCE = "enforce"
-"""The name of the enforcing query, for programs without `jobs.enforce.query`, which imports the workers' code."""
+"""The name of the enforcing query."""
 
 _CHECKPOINTS = query_folder("")
 

@@ -27,7 +27,7 @@ from quota.admission.decide import decide_next
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
-from quota.timeline.resolution import Resolution
+from quota.timeline.levels import Resolution
 from quota.whatif.backtest import Effect, differing_fields
 from quota.whatif.evaluation import Candidate
 from quota.whatif.rates import Algorithm

@@ -9,7 +9,7 @@ from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome, Repeat, Shadow, TopicDecision
 from quota.records.request import MutationRequest, TopicMutation
-from quota.timeline.resolution import ResolvedRequest
+from quota.timeline.levels import ResolvedRequest
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, KafkaPrincipal
 from quota.records.entity import NO_TAGS
 from quota.records.quota_log import Cluster
-from quota.timeline.resolution import levels
+from quota.timeline.levels import levels
 
 
 class DefaultQuotaCallback:

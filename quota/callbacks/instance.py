@@ -20,7 +20,7 @@ from quota.records.callback import CallbackSetting
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags
 from quota.records.quota import Quota
 from quota.records.quota_log import Cluster
-from quota.timeline.resolution import levels
+from quota.timeline.levels import levels
 from quota.timeline.timeline import MAX_CACHED_NAME
 
 _log = logging.getLogger(__name__)

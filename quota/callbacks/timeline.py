@@ -25,7 +25,7 @@ from quota.timeline.change import (
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.resolution import Resolution, levels
+from quota.timeline.levels import Resolution, levels
 from quota.timeline.timeline import QuotaTimeline
 from quota.timeline.versions import Versions
 

@@ -17,7 +17,7 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Record
 from quota.records.request import Mode
-from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.levels import Resolution, ResolvedRequest
 
 _TOLERANCE = 1e-9
 """Smaller differences of tokens, relative to them and in mutations, are rounding errors."""

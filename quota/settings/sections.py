@@ -12,6 +12,7 @@ from quota.settings.connection import Connection
 from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.security.settings import SecuritySettings
 from quota.settings.types import (
+    MAX_PORT,
     Address,
     Count,
     Memory,
@@ -200,7 +201,7 @@ class ClientSettings(Section):
 class MetricsSettings(Section):
     """The HTTP endpoint of each running job: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes."""
 
-    port: Annotated[int, Field(ge=0, le=65_535)] = 0
+    port: Annotated[int, Field(ge=0, le=MAX_PORT)] = 0
     """Port of the endpoint, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
 
     address: Address = "127.0.0.1"

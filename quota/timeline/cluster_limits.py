@@ -12,7 +12,7 @@ from quota.records.quota import RATE_CONFIG, Quota, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
 from quota.timeline.cluster_plan import MAX_NAME_BYTES, Rates, Wanted, fits_protocol, has_names, is_rate, wanted_rates
-from quota.timeline.resolution import levels, unused_name
+from quota.timeline.levels import levels, unused_name
 from quota.timeline.timeline import QuotaTimeline
 from quota.timeline.warnings import quota_warnings
 

@@ -10,7 +10,7 @@ from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
 from quota.timeline.change import BucketReset, Change, QuotaCancellation, QuotaChange
-from quota.timeline.resolution import UNLIMITED, Resolution, levels
+from quota.timeline.levels import UNLIMITED, Resolution, levels
 from quota.timeline.versions import Versions
 
 _END = 2**63

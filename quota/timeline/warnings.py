@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from quota.records.entity import NO_TAGS, QuotaEntity
 from quota.text import quoted
-from quota.timeline.resolution import levels, unused_name
+from quota.timeline.levels import levels, unused_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
-from quota.timeline.resolution import Resolution
+from quota.timeline.levels import Resolution
 from quota.whatif.backtest import Effect
 from quota.whatif.rates import Algorithm
 from quota.whatif.recorded import resolve_again, resolved_to

@@ -21,7 +21,7 @@ from quota.algorithms.token_bucket import (
 )
 from quota.records.quota import Quota, Window
 from quota.records.request import Mode
-from quota.timeline.resolution import ResolvedRequest
+from quota.timeline.levels import ResolvedRequest
 from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
 
 Charges: TypeAlias = Samples | SpreadWindows

@@ -10,7 +10,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome
 from quota.records.record import Record
-from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.levels import Resolution, ResolvedRequest
 
 
 def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:

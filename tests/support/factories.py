@@ -17,7 +17,7 @@ from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult, read_result
 from quota.timeline.change import QuotaChange
-from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.levels import Resolution, ResolvedRequest
 from quota.timeline.timeline import QuotaTimeline
 
 STRICT, PERMISSIVE = 6, 5

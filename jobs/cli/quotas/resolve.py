@@ -13,7 +13,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
-from quota.timeline.resolution import Resolution
+from quota.timeline.levels import Resolution
 from quota.timeline.timeline import Level
 from quota.timeline.warnings import meant_for, name_warning, quota_warnings
 from schemas.documents.quotas import ResolvedQuota

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
-from quota.kafka.decisions import Decisions
+from quota.kafka.asking import Decisions
 from quota.kafka.target.target import Stopped
 from quota.kafka.target.task import Task
 from quota.records.decision import Decision

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 
 from quota.kafka.admin.calls import Call, CallOptions, Calls, FoundTopics, Futures, TopicFuture, kafka_error
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.decisions import Decisions
+from quota.kafka.asking import Decisions
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.target.target import Stopped, Target
 from quota.kafka.target.task import Task

@@ -29,7 +29,7 @@ from quota.records.quota import Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
-from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.levels import Resolution, ResolvedRequest
 from tests.support.clients import admin_of
 from tests.support.deployment import prepared_deployment, with_sections
 from tests.support.factories import request_json

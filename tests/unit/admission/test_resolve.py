@@ -13,7 +13,7 @@ from quota.records.decision import read_decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
 from quota.records.record import Record, Source
-from quota.timeline.resolution import ResolvedRequest
+from quota.timeline.levels import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
 from tests.support.malformed import all_malformed
 

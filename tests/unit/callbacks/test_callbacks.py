@@ -27,7 +27,7 @@ from quota.timeline.change import (
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.resolution import UNLIMITED, levels
+from quota.timeline.levels import UNLIMITED, levels
 from quota.timeline.timeline import QuotaTimeline
 from tests.support.callbacks import Answering, Recording, Unmakeable
 from tests.support.factories import record, request_json

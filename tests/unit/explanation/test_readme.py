@@ -12,7 +12,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.records.request import NO_CLIENT_ID, read_request
-from quota.timeline.resolution import ResolvedRequest
+from quota.timeline.levels import ResolvedRequest
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import record, request_json, timeline
 

@@ -13,7 +13,7 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.admin.calls import Call, CallOptions, Calls, TopicFuture
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
-from quota.kafka.decisions import Decisions
+from quota.kafka.asking import Decisions
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity, Tags
@@ -23,7 +23,7 @@ from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import TopicResult
 from quota.settings.sections import TopicSettings
-from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.levels import Resolution, ResolvedRequest
 from tests.support.factories import record, result
 from tests.support.virtual_time import VirtualLoop
 from tests.unit.gateway.play import decision_on
@@ -356,7 +356,7 @@ def test_what_an_applier_may_be_allowed_and_what_costs_nothing_is_not_validated_
 @pytest.mark.parametrize("apply", [True, False])
 def test_a_request_and_its_tasks_have_all_that_is_known(loop, apply, operation, validate_only, monkeypatch):
     """It has a version with throttling, and expires with the call, as a retry does."""
-    monkeypatch.setattr("quota.kafka.decisions.now_ms", lambda: round(loop.now * 1000))
+    monkeypatch.setattr("quota.kafka.asking.now_ms", lambda: round(loop.now * 1000))
     client, topics = Client(loop, apply=apply), [TopicMutation("c", 2, replication_factor=3, configs={"x": "1"})]
     client.start(topics, operation=operation, validate_only=validate_only)
     client.play("decide c 20, at 20, decide")

@@ -21,7 +21,7 @@ from quota.records.quota_log import read_quota_log_record
 from quota.records.request import read_request
 from quota.records.result import read_result
 from quota.text import format_tags, legible, quoted
-from quota.timeline.resolution import ResolvedRequest, levels
+from quota.timeline.levels import ResolvedRequest, levels
 from quota.whatif.simulation import simulate
 from tests.support.factories import DECISION_RECORD, record, request_json, timeline
 from tests.support.malformed import RECORDS, all_malformed

@@ -8,7 +8,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
 from quota.records.quota import Quota
 from quota.timeline.change import QuotaCancellation, QuotaChange
-from quota.timeline.resolution import levels
+from quota.timeline.levels import levels
 from tests.support.factories import timeline
 
 ALICE, DEFAULT_USER = QuotaEntity("alice"), QuotaEntity(None)

@@ -11,7 +11,7 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
 from quota.records.record import Record, Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
-from quota.timeline.resolution import Resolution, ResolvedRequest
+from quota.timeline.levels import Resolution, ResolvedRequest
 from tests.evidence.conformance.bucket.sequences import Change, Sequence, Try
 from tests.support.factories import PERMISSIVE, STRICT
 

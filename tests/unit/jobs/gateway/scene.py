@@ -4,7 +4,7 @@ import asyncio
 
 from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
-from quota.kafka.decisions import Asked
+from quota.kafka.asking import Asked
 from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
 from tests.unit.gateway.play import FakePorts, Play, decision_on

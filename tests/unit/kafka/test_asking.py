@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, BadRecord
-from quota.kafka.decisions import Decisions
+from quota.kafka.asking import Decisions
 from quota.kafka.requests import ReceivedAnswer, rejected_id
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import read_decision
@@ -430,7 +430,7 @@ def test_the_memory_of_undecided_requests_is_bounded(asker):
 
 def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
     """One in an answer ends this answer, and one in reading is tried again."""
-    monkeypatch.setattr("quota.kafka.decisions._RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("quota.kafka.asking._RETRY_SECONDS", 0.01)
     requests, taken, closed, logged = [], [], [], []
 
     def read(_):
