@@ -222,17 +222,17 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
             assert len(logged) >= rounds
 
 
-def test_a_hundred_thousand_quotas_are_written_read_and_described(deployment):
+def test_thousands_of_quotas_are_written_read_and_described(deployment):
     """Every one, in the order given."""
     prepare_topics(deployment)
-    entities = [QuotaEntity(f"user-{number:06}", "app") for number in range(100_000)]
+    entities = [QuotaEntity(f"user-{number:06}", "app") for number in range(20_000)]
     written = write_records(deployment, [QuotaRecord(entity, 1.0 + number) for number, entity in enumerate(entities)])
     assert len(written) == len(entities)
     log = read_log(deployment, with_entries=True)
     assert [entry.record.entity for entry in log.entries] == entities
     configured = log.timeline.configured(log.now)
     assert [change.entity for change in configured] == entities
-    assert log.timeline.resolve("user-077777", "app", log.now).limit.quota.rate == 77_778.0
+    assert log.timeline.resolve("user-017777", "app", log.now).limit.quota.rate == 17_778.0
 
 
 def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deployment):

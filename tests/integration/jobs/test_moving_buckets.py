@@ -84,7 +84,7 @@ def test_an_unfinished_batch_is_finished_first(spark, operator):
         capture_buckets(Run.on(spark, operator.settings))
 
 
-def test_the_commands_of_an_operator(spark, operator, command, program, tmp_path):
+def test_the_commands_of_an_operator(spark, operator, command, partitions, tmp_path):
     """Export, begin with the file, and decide what has come since."""
     file = tmp_path / "buckets.jsonl"
     root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
@@ -92,8 +92,9 @@ def test_the_commands_of_an_operator(spark, operator, command, program, tmp_path
         "buckets", "export", "--output-file", str(file), *root, spark=spark
     )
     operator.request("third")
-    begin = f"enforce --reset-state --yes --buckets {file} --once --set enforce.state_partitions=3".split()
-    assert "enforce starts with a new checkpoint; the old one is in" in program(*begin, *root)
+    partitions(3)
+    begin = f"enforce --reset-state --yes --buckets {file} --once".split()
+    assert "enforce starts with a new checkpoint; the old one is in" in command(*begin, *root, spark=spark)
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
     assert states(operator) == {"0", "1", "2"}
 
