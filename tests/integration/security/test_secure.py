@@ -213,7 +213,7 @@ def test_an_error_is_one_line_without_the_secret(cluster):
 
     def fails(case):
         user, more, _ = case
-        return cluster.command(user, *alter, timeout_seconds=3, **more)
+        return cluster.command(user, *alter, timeout_seconds=5, **more)
 
     with ThreadPoolExecutor(4) as threads:
         for (_, _, expected), done in zip(cases, threads.map(fails, cases), strict=True):
