@@ -26,7 +26,8 @@ _LAST = """
     FROM (
         SELECT user_tag, client_tag, more_tags, max_by(last, struct_pack(newest, topic, "partition")) AS last
         FROM (
-            SELECT user_tag, client_tag, more_tags, topic, "partition", max("timestamp") AS newest, max_by(
+            SELECT user_tag, client_tag, coalesce(more_tags, MAP {}) AS more_tags, topic, "partition",
+                max("timestamp") AS newest, max_by(
                 {'K': tokens, 'T': epoch_ms("timestamp"), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
                 "offset"
             ) AS last

@@ -98,7 +98,9 @@ class ClientConnection(asyncio.Protocol):
             self.channel.identify(user)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the client's bytes to the channel."""
+        """Pass the client's bytes to the channel; TLS may still deliver some after `close`, which are ignored."""
+        if self.closing_at is not None:
+            return
         self.active_at = time.monotonic()
         if not self._held:
             self.request_at = self.active_at

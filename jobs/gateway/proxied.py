@@ -9,7 +9,7 @@ from typing import cast
 
 from jobs.gateway.connection import ClientConnection, peer_of
 from quota.wire.primitives import Malformed
-from quota.wire.proxy_header import read_proxy_header
+from quota.wire.proxy_header import missing_bytes, source_of
 
 
 class LoadBalancers:
@@ -31,11 +31,11 @@ class LoadBalancers:
         return any(address in network for network in self._networks)
 
 
-class ProxiedConnection(asyncio.Protocol):
+class ProxiedConnection(asyncio.BufferedProtocol):
     """A connection whose client is not known yet, nor its TLS begun.
 
-    `asyncio` begins TLS with the first byte of a connection; here it is begun after the header. A connection that does
-    not come from a load balancer is passed on at once.
+    `asyncio` begins TLS with the first byte of a connection; here it is begun after the header, of which no more bytes
+    are taken than it has. A connection that does not come from a load balancer is passed on at once.
     """
 
     def __init__(
@@ -50,7 +50,8 @@ class ProxiedConnection(asyncio.Protocol):
         self._balancers = balancers
         self._tls = tls
         self._seconds = seconds
-        self._received = bytearray()
+        self._header = bytearray()
+        self._buffer = bytearray(missing_bytes(b""))
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -60,44 +61,39 @@ class ProxiedConnection(asyncio.Protocol):
         if peer_of(transport) in self._balancers:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._refuse, "its PROXY header is late")
         else:
-            self._pass_on(b"")
+            self._pass_on()
 
-    def data_received(self, data: bytes) -> None:
-        """Take a part of the header, and pass on what follows it."""
-        self._received += data
+    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 that of the transport
+        """Return the space for what is missing of the header."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take a part of the header."""
+        self._header += self._buffer[:nbytes]
         try:
-            header = read_proxy_header(self._received)
+            missing = missing_bytes(self._header)
         except Malformed as error:
             self._refuse(str(error))
             return
-        if header is not None:
-            if header.source is not None:
-                self._client.peer = header.source
-            self._pass_on(bytes(self._received[header.size :]))
+        self._buffer = bytearray(missing)
+        if not missing:
+            self._client.peer = source_of(self._header) or ""
+            self._pass_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Forget the connection."""
         self._end()
 
-    def _pass_on(self, data: bytes) -> None:
+    def _pass_on(self) -> None:
         transport = self._end()
         if transport is None:
             return
-        if self._tls is None:
-            transport.set_protocol(self._client)
-            self._client.connection_made(transport)
-            if data:
-                self._client.data_received(data)
-            return
-        loop = asyncio.get_running_loop()
-        tls = SSLProtocol(loop, self._client, self._tls, None, server_side=True, ssl_handshake_timeout=self._seconds)  # type: ignore[arg-type]
-        transport.set_protocol(tls)
-        tls.connection_made(transport)
-        while data:
-            buffer = tls.get_buffer(len(data))
-            part, data = data[: len(buffer)], data[len(buffer) :]
-            buffer[: len(part)] = part
-            tls.buffer_updated(len(part))
+        client: asyncio.BaseProtocol = self._client
+        if self._tls is not None:
+            loop = asyncio.get_running_loop()
+            client = SSLProtocol(loop, client, self._tls, None, server_side=True, ssl_handshake_timeout=self._seconds)  # type: ignore[arg-type]
+        transport.set_protocol(client)
+        client.connection_made(transport)
 
     def _refuse(self, why: str) -> None:
         transport = self._end()

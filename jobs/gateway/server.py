@@ -167,7 +167,7 @@ class GatewayServer:
         seconds = _AUTHENTICATION_SECONDS if clients else None
         loop = asyncio.get_running_loop()
         client = partial(ClientConnection, self, listener)
-        make: Callable[[], asyncio.Protocol] = client
+        make: Callable[[], asyncio.BaseProtocol] = client
         if balancers := LoadBalancers(self._settings.load_balancers):
             make = partial(ProxiedConnection, client, balancers, clients, _AUTHENTICATION_SECONDS)
             clients = seconds = None

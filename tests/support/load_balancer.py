@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 ADDRESS = "127.0.0.3"
 """The address from which it connects to its server."""
@@ -25,17 +25,16 @@ def load_balancer(host, port, server, *, in_pieces=False):
     loop = asyncio.new_event_loop()
 
     async def forward(reader, writer):
-        first = await reader.read(65_536)
-        to_client, to_server = await asyncio.open_connection(*server, local_addr=(ADDRESS, 0))
-        to_server.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if in_pieces:
-            for byte in HEADER:
-                to_server.write(bytes([byte]))
-                await asyncio.sleep(0.001)
-            to_server.write(first)
-        else:
-            to_server.write(HEADER + first)
-        await asyncio.gather(pipe(reader, to_server), pipe(to_client, writer))
+        async with closing(writer):
+            first = await reader.read(65_536)
+            to_client, to_server = await asyncio.open_connection(*server, local_addr=(ADDRESS, 0))
+            async with closing(to_server):
+                to_server.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for piece in map(bytes, zip(HEADER)) if in_pieces else []:
+                    to_server.write(piece)
+                    await asyncio.sleep(0.001)
+                to_server.write(first if in_pieces else HEADER + first)
+                await asyncio.gather(pipe(reader, to_server), pipe(to_client, writer))
 
     async def pipe(reader, writer):
         with suppress(OSError):
@@ -43,6 +42,15 @@ def load_balancer(host, port, server, *, in_pieces=False):
                 writer.write(data)
                 await writer.drain()
         writer.close()
+
+    @asynccontextmanager
+    async def closing(writer):
+        try:
+            yield
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def end():
         listening.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from quota.wire.primitives import Malformed
-from quota.wire.proxy_header import ProxyHeader, read_proxy_header
+from quota.wire.proxy_header import missing_bytes, source_of
 
 SIGNATURE = bytes.fromhex("0D 0A 0D 0A 00 0D 0A 51 55 49 54 0A")
 IPV4 = SIGNATURE + bytes.fromhex("21 11 000C CB007107 0A000001 D431 4A94")
@@ -29,9 +29,10 @@ UNIX = SIGNATURE + bytes.fromhex("21 31 00D8") + bytes(216)
 )
 def test_the_client_is_known_once_the_header_is_complete(header, source):
     for size in range(len(header)):
-        assert read_proxy_header(header[:size]) is None
-    for more in (b"", b"\x16\x03\x01", header):
-        assert read_proxy_header(bytearray(header + more)) == ProxyHeader(len(header), source)
+        missing = missing_bytes(header[:size])
+        assert missing == (16 if size < 16 else len(header)) - size
+    assert missing_bytes(bytearray(header)) == 0
+    assert source_of(bytearray(header)) == source
 
 
 @pytest.mark.parametrize(
@@ -49,4 +50,4 @@ def test_the_client_is_known_once_the_header_is_complete(header, source):
 )
 def test_anything_else_is_malformed(data, why):
     with pytest.raises(Malformed, match=why):
-        read_proxy_header(data)
+        missing_bytes(data)

@@ -61,6 +61,13 @@ def test_decisions_of_a_bucket_are_in_the_order_in_which_they_were_made(settings
     assert (row.tokens, row.updated_at) == (-20.0, NOW + last[0])
 
 
+def test_rows_of_an_older_table_which_have_no_further_tags_are_of_the_same_bucket(settings):
+    rows = [decision(NOW - 2000, tokens=9.0, more_tags=None, source=source(0, 1)), decision(NOW, tokens=7.0)]
+    write_tables(settings, decisions=rows)
+    (row,) = list_buckets(settings, EVERYONE, lambda: NOW).buckets
+    assert row.tokens == 7.0
+
+
 def test_it_says_as_of_when(settings):
     write_tables(settings, decisions=[decision(DAY), decision(DAY + 5, user="bob")])
     assert list_buckets(settings, EVERYONE, lambda: NOW).as_of == DAY + 5

@@ -52,11 +52,23 @@ def encrypted(authority, trusting):
 
 
 @pytest.fixture
-async def gateway(gateway_protocol, encrypted, seconds, monkeypatch, caplog):
-    """The address of a gateway and its counts."""
+def limits(seconds, most, monkeypatch):
+    """The gateway's settings of limits."""
     monkeypatch.setattr("jobs.gateway.server._AUTHENTICATION_SECONDS", seconds)
+    return {"max_connections": most}
+
+
+@pytest.fixture
+def most():
+    """The maximum number of connections."""
+    return 100
+
+
+@pytest.fixture
+async def gateway(gateway_protocol, encrypted, limits, caplog):
+    """The address of a gateway and its counts."""
     caplog.set_level(logging.INFO)
-    settings = GatewaySettings(load_balancers=[ADDRESS, "192.0.2.0/24"], **encrypted)
+    settings = GatewaySettings(load_balancers=[ADDRESS, "192.0.2.0/24"], **limits, **encrypted)
     encryption = make_encryption(settings, Security("PLAINTEXT"))
     server = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
     port = free_port()
@@ -92,6 +104,20 @@ async def test_others_connect_without_a_header_and_cannot_claim_an_address(gatew
     assert f"closing the connection of {HOST}: " in caplog.text
     assert CLIENT not in caplog.text
     assert stats.closed == {"size": 2}
+
+
+@pytest.mark.parametrize("most", [1])
+async def test_what_a_connection_beyond_the_maximum_sends_with_its_header_is_not_read(gateway, trusting):
+    server, stats = gateway
+    with load_balancer(HOST, 0, server) as address:
+        first = asyncio.create_task(send(address, b"\0", ssl=trusting))
+        while not stats.client_bytes:  # noqa: ASYNC110 counts have no event
+            await asyncio.sleep(0.01)
+        with suppress(OSError):
+            await send(address, GARBAGE, ssl=trusting)
+        assert (stats.closed, stats.client_bytes) == ({"too_many": 1}, 1)
+    with suppress(OSError):  # its load balancer has ended
+        await first
 
 
 @pytest.mark.parametrize("trusting", [None])
