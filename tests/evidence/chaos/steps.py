@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import VERSION as AUDIT_VERSION
-from jobs.enforce.query import NAME as ENFORCE
+from jobs.storage.checkpoint import ENFORCE
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.records import Reader, source_of
 

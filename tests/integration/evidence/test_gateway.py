@@ -102,7 +102,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
 @pytest.mark.nightly  # it takes minutes on a busy machine
 def test_clients_over_tls_lose_no_call_while_certificate_and_job_change(where, spark):
     """Those of a broker that restarts are lost, as at the broker."""
-    results = long.soak(where, Run.on(spark, where.deployment("soak")), long.SMOKE, 599, print)
+    results = long.soak(where, Run.on(spark, long.soak_settings(where)), long.SMOKE, 599, print)
 
     assert results["wrong"] == [], "\n".join(results["wrong"])
     assert {"add_broker", "renew_certificate", "restart_broker", "restart_job"} == set(results["events"])

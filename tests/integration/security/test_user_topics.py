@@ -10,7 +10,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
-from jobs.enforce.query import NAME, start_enforce
+from jobs.enforce.query import start_enforce
+from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import open_files
 from jobs.storage.monitors import UserTopicsMonitor
@@ -213,7 +214,9 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
         for user, partitions in (("alice", 1), ("bob", 11)):
             produce(by_topic, topics.requests_of(user), request_json(partitions, user=user, request_id=request_id))
         enforce(by_topic)
-    Path(by_topic.storage.checkpoint(NAME, STATE_VERSION), "commits", str(batches - 1)).unlink()  # as a kill leaves it
+    Path(
+        by_topic.storage.checkpoint(ENFORCE, STATE_VERSION), "commits", str(batches - 1)
+    ).unlink()  # as a kill leaves it
     delete(by_topic, topics.requests_of("alice"))
     with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
         enforce(by_topic)
