@@ -131,8 +131,8 @@ def _kafkajs(pair: Sides, first: int) -> Observations:
     return _on_both(pair, ["node", script], first)
 
 
-def _old_java_client(release: str) -> Program:
-    """Return the program of an old release of Kafka's own clients, in a JVM of its own."""
+def _java_client(release: str) -> Program:
+    """Return the program of a release of Kafka's own clients, in a JVM of its own."""
     prefix = f"java-{release}"
 
     def play(pair: Sides, first: int) -> Observations:
@@ -180,16 +180,17 @@ def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observat
     return direct, gateway
 
 
-def _old_python_client(requirement: str, script: str, prefix: str) -> Program:
-    """Return the program of an old Python client, which is installed into a virtual environment of its own."""
+def _python_client(requirement: str, script: str) -> Program:
+    """Return the program of a Python client, which is installed into a virtual environment of its own."""
     name, _, release = requirement.partition("==")
+    prefix = f"{name}-{release}"
 
     def play(pair: Sides, first: int) -> Observations:
         python = pair.ground.folder / prefix / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
         pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         _run(*pip, requirement, folder=pair.ground.folder)
-        return _on_both(pair, [python, _PYTHON / script], first)
+        return _on_both(pair, [python, _PYTHON / script, prefix], first)
 
     return _program(f"{name} {release}", prefix, play, lambda: release, grows=False)
 
@@ -230,9 +231,9 @@ CONNECT_WORKER = Program(
 )
 
 INSTALLED = (
-    *map(_old_java_client, ("2.0.1", "2.8.2", "3.9.2")),
-    _old_python_client("kafka-python==2.0.2", "kafka_python.py", "py2"),
-    _old_python_client("aiokafka==0.12.0", "aiokafka_client.py", "aio"),
+    *map(_java_client, ("2.0.1", "2.8.2", "3.9.2", "4.2.2")),
+    _python_client("kafka-python==2.0.2", "kafka_python.py"),
+    *(_python_client(f"aiokafka=={release}", "aiokafka_client.py") for release in ("0.12.0", "0.14.0")),
     _go_client("franz-go", "franz", "twmb/franz-go"),
     _go_client("Sarama", "sarama", "IBM/sarama"),
     _go_client("kafka-go", "kafka-go", "segmentio/kafka-go"),

@@ -1,7 +1,7 @@
-"""Sends mutations, records and fetches by an old aiokafka, and writes its observations as lines of JSON.
+"""Sends mutations, records and fetches by aiokafka, and writes its observations as lines of JSON.
 
 It begins with ApiVersions v0 and Metadata v0 at once, and authenticates by SaslHandshake v0.
-Arguments: NAME ADDRESS FIRST_USER.
+Arguments: PREFIX NAME ADDRESS FIRST_USER.
 """
 
 import asyncio
@@ -10,11 +10,7 @@ import json
 import observing
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from observing import SIDE, WAIT_MS, now, write
-
-
-def topic(name):
-    return f"{SIDE}-aio-{name}"
+from observing import WAIT_MS, now, topic, write
 
 
 def login(number):

@@ -1,6 +1,6 @@
 """Sends mutations, records and fetches by an old kafka-python, and writes its observations as lines of JSON.
 
-It begins with Metadata v0 or v1, and authenticates by SaslHandshake v0. Arguments: NAME ADDRESS FIRST_USER.
+It begins with Metadata v0 or v1, and authenticates by SaslHandshake v0. Arguments: PREFIX NAME ADDRESS FIRST_USER.
 """
 
 import json
@@ -8,11 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
-from observing import SIDE, WAIT_MS, login, now, write
-
-
-def topic(name):
-    return f"{SIDE}-py2-{name}"
+from observing import WAIT_MS, login, now, topic, write
 
 
 def observe(case, step, send):

@@ -1,11 +1,19 @@
-"""What the old clients share: their users, and observations as lines of JSON. Arguments: NAME ADDRESS FIRST_USER."""
+"""What the Python clients share: users, topics, and observations as lines of JSON.
+
+Arguments: PREFIX NAME ADDRESS FIRST_USER.
+"""
 
 import json
 import sys
 import time
 
-SIDE, ADDRESS, FIRST_USER = sys.argv[1], sys.argv[2], int(sys.argv[3])
+PREFIX, SIDE, ADDRESS, FIRST_USER = *sys.argv[1:4], int(sys.argv[4])
 WAIT_MS = 60_000
+
+
+def topic(name):
+    """Return the name of a topic of this client on this side."""
+    return f"{SIDE}-{PREFIX}-{name}"
 
 
 def login(number):
