@@ -49,7 +49,7 @@ def capture_buckets(run: Run) -> SavedBuckets:
     if checkpoint.has_open_batch:
         raise MutationQuotaError(
             f"batch {checkpoint.offsets[-1]} of {folder} is not finished; run enforce --once to finish it, or stop the "
-            f"running enforce; then export again"
+            "running enforce; then export again"
         )
     buckets = list(read_state(run.spark, folder, checkpoint.commits[-1]))
     positions = checkpoint.next_offset(files)

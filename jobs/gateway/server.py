@@ -61,6 +61,7 @@ class GatewayServer:
         self._settings = settings
         self._encryption = encryption
         self._owners = owners
+        self._load_balancers = LoadBalancers(settings.load_balancers)
         self.brokers: dict[int, Address] = {}
         """The brokers behind the listeners, by port."""
         self._servers: dict[int, asyncio.Server] = {}
@@ -168,8 +169,8 @@ class GatewayServer:
         loop = asyncio.get_running_loop()
         client = partial(ClientConnection, self, listener)
         make: Callable[[], asyncio.BaseProtocol] = client
-        if balancers := LoadBalancers(self._settings.load_balancers):
-            make = partial(ProxiedConnection, client, balancers, clients, _AUTHENTICATION_SECONDS)
+        if self._load_balancers:
+            make = partial(ProxiedConnection, client, self._load_balancers, clients, _AUTHENTICATION_SECONDS)
             clients = seconds = None
         address, shared = self._settings.address, self._settings.reuse_port
         place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}

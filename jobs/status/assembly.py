@@ -17,6 +17,7 @@ from jobs.status.endpoints import read_endpoint
 from jobs.status.query_rows import query_problems, query_rows
 from jobs.status.storage_facts import StorageFacts, read_storage
 from jobs.status.topic_rows import topic_id_problems, topic_problems, topic_rows
+from jobs.storage.checkpoint import ENFORCE
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline, now_ms
 from quota.settings import Settings
@@ -85,7 +86,7 @@ def assemble(settings: Settings, facts: Facts) -> Status:
         storage=StorageStatus(
             settings.storage.root,
             facts.storage_error,
-            storage.deployment.checkpoints.get("enforce") if storage else None,
+            storage.deployment.checkpoints.get(ENFORCE) if storage else None,
             len(storage.deployment.topics) if storage else None,
             storage.deployment.retired if storage else None,
         ),

@@ -14,6 +14,7 @@ from tests.evidence.gateway.cost import __main__ as cost
 from tests.evidence.gateway.cost.size import SMOKE
 from tests.evidence.gateway.ground import ground, query_of
 from tests.evidence.gateway.kills import __main__ as kills
+from tests.evidence.gateway.kills.verdict import remembering
 from tests.evidence.gateway.soak import __main__ as long
 from tests.evidence.report import as_json, render
 from tests.support.checkout import CHECKOUT
@@ -88,7 +89,7 @@ def test_the_cost_of_the_gateway_is_measured_against_a_direct_connection(where):
 
 def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_requests_once(where, spark):
     """The real job decides; the clients retry, and none waits longer than its own time limit."""
-    settings = kills.kills_settings(where)
+    settings = remembering(where.deployment("kills"))
     with query_of(Run.on(spark, settings)):
         results = kills.under_kills(where, settings, kills.SMOKE, 599, print)
 
@@ -102,7 +103,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
 @pytest.mark.nightly  # it takes minutes on a busy machine
 def test_clients_over_tls_lose_no_call_while_certificate_and_job_change(where, spark):
     """Those of a broker that restarts are lost, as at the broker."""
-    results = long.soak(where, Run.on(spark, long.soak_settings(where)), long.SMOKE, 599, print)
+    results = long.soak(where, Run.on(spark, remembering(where.deployment("soak"))), long.SMOKE, 599, print)
 
     assert results["wrong"] == [], "\n".join(results["wrong"])
     assert {"add_broker", "renew_certificate", "restart_broker", "restart_job"} == set(results["events"])

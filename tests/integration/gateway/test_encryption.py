@@ -51,10 +51,17 @@ def secure(secured, tmp_path_factory):
         *options,
         f"gateway.ssl_certificate_location={own.path}",
         f"gateway.ssl_key_location={own.key}",
-        f"gateway.load_balancers={BALANCER}",
     ]
     with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given, constants=SOON) as gateway:
-        yield SimpleNamespace(job=job, gateway=gateway, authority=secured.authority, broker=secured, given=given)
+        yield SimpleNamespace(
+            settings=settings,
+            folder=folder,
+            job=job,
+            gateway=gateway,
+            authority=secured.authority,
+            broker=secured,
+            given=given,
+        )
 
 
 SOON = {"jobs.gateway.server._AUTHENTICATION_SECONDS": 2.0}
@@ -98,8 +105,10 @@ def test_clients_authenticate_through_tls_twice(secure, mechanism, user, passwor
 def test_a_client_behind_a_load_balancer_is_served_as_any_other(secure):
     """Its TLS ends at the gateway, after the header of the load balancer."""
     trusting = ssl.create_default_context(cafile=str(secure.authority.path))
+    given = [*secure.given, f"gateway.load_balancers={BALANCER}"]
     with (
-        load_balancer(HOST, 0, (HOST, secure.gateway.port)) as address,
+        running_gateway(secure.settings, secure.folder / "balanced.log", *given) as gateway,
+        load_balancer(HOST, 0, (HOST, gateway.port)) as address,
         WireClient(address, protocol(), "balanced", trusting) as client,
     ):
         client.authenticate(ADMIN, ADMIN_PASSWORD)

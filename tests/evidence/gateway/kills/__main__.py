@@ -15,15 +15,12 @@ from quota.settings import Settings
 from tests.evidence.command import Notify, run
 from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.evidence.gateway.kills.clients import LIMIT_MS, Client
-from tests.evidence.gateway.kills.verdict import Report, check
+from tests.evidence.gateway.kills.verdict import REPEATS_SECONDS, Report, check, remembering
 from tests.evidence.machine import versions
-from tests.support.deployment import with_sections
 from tests.support.gateway import protocol, start_gateway
 from tests.support.waiting import until
 
 PAGE = Path(__file__).with_name("page.md.in")
-REPEATS_SECONDS = 600.0
-"""`repeats.window_seconds`: how long the job remembers admitted requests."""
 
 _PREFIX = "killed-"
 """The prefix of the names of all topics."""
@@ -49,14 +46,9 @@ SMOKE = Size(4, (0.5, 2.0))
 
 
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
-    settings = kills_settings(where)
+    settings = remembering(where.deployment("kills"))
     with enforcing(settings):
         return under_kills(where, settings, SMOKE if options.smoke else FULL, options.seed, notify)
-
-
-def kills_settings(where: Ground) -> Settings:
-    """Return a deployment with deduplication."""
-    return with_sections(where.deployment("kills"), repeats={"window_seconds": REPEATS_SECONDS})
 
 
 def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify: Notify) -> dict[str, Any]:

@@ -10,6 +10,10 @@ from quota.records.request import Operation
 from quota.settings import Settings
 from tests.evidence.gateway.kills.clients import Tally
 from tests.support.clients import admin_of
+from tests.support.deployment import with_sections
+
+REPEATS_SECONDS = 600.0
+"""`repeats.window_seconds`: longer than a retry takes to arrive, also while a broker restarts."""
 
 _SECONDS = 30
 _OPERATIONS = {
@@ -39,6 +43,11 @@ class Report:
     def total(self, name: str) -> int:
         """Return the sum of a count over all clients' tallies."""
         return sum(getattr(tally, name) for tally in self.tallies)
+
+
+def remembering(settings: Settings) -> Settings:
+    """Return a deployment whose job remembers admitted requests for as long as the checks expect."""
+    return with_sections(settings, repeats={"window_seconds": REPEATS_SECONDS})
 
 
 def check(settings: Settings, tallies: list[Tally], prefix: str) -> Report:

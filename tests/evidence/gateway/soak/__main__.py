@@ -18,12 +18,10 @@ from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings import Settings
 from tests.evidence.command import Notify, run
 from tests.evidence.gateway.ground import Ground, on_ground, query_of
-from tests.evidence.gateway.kills.verdict import check
+from tests.evidence.gateway.kills.verdict import REPEATS_SECONDS, check, remembering
 from tests.evidence.gateway.soak.traffic import PREFIX, Traffic
-from tests.support.deployment import with_sections
 from tests.support.waiting import until
 
 _TOPIC = "records-of-the-soak"
@@ -32,7 +30,6 @@ _PARTITIONS = 6
 _RATE = 8.0
 _FIRST_SECONDS = 120
 _RECOVERED_SECONDS = 120
-_REPEATS_SECONDS = 600.0
 _MAX_GROWTH = 1.2
 _LEAST_SAMPLES = 40
 """The samples of memory from which on their growth is judged."""
@@ -54,14 +51,9 @@ SMOKE = Size(10, 1, 20)
 
 
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
-    settings = soak_settings(where)
+    settings = remembering(where.deployment("soak"))
     with deployment_session(settings, "enforce", where.folder / "soak.log") as job:
         return soak(where, job, SMOKE if options.smoke else FULL, options.seed, notify)
-
-
-def soak_settings(where: Ground) -> Settings:
-    """Return the deployment: a bucket remembers a request for longer than a broker takes to restart."""
-    return with_sections(where.deployment("soak"), repeats={"window_seconds": _REPEATS_SECONDS})
 
 
 def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict[str, Any]:
@@ -107,7 +99,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     return {
         "seed": seed,
         "seconds": size.seconds,
-        "repeats_seconds": _REPEATS_SECONDS,
+        "repeats_window_s": REPEATS_SECONDS,
         "events": dict(events),
         "visits": traffic.visits,
         "records": traffic.produced,
