@@ -169,10 +169,17 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
     if transport := protocol._transport:  # noqa: SLF001
         protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
         client = protocol._app_protocol  # noqa: SLF001
-        if isinstance(client, ClientConnection) and protocol._app_state is AppProtocolState.STATE_INIT:  # type: ignore[attr-defined]  # noqa: SLF001
+        failed = protocol._app_state is AppProtocolState.STATE_INIT and not _is_probe(protocol, exc)  # type: ignore[attr-defined]  # noqa: SLF001
+        if isinstance(client, ClientConnection) and failed:
             why = _reason(exc) if isinstance(exc, OSError) else str(exc)
             client.refused(transport, "tls", f"its TLS handshake failed: {why}")
     _close(protocol, exc, message)
+
+
+def _is_probe(protocol: SSLProtocol, exc: BaseException) -> bool:
+    """Return whether a connection ends before its TLS begins, as those of health checks do."""
+    tls = protocol._sslobj  # type: ignore[attr-defined]  # noqa: SLF001
+    return isinstance(exc, ConnectionResetError) and tls is not None and tls.shared_ciphers() is None
 
 
 def _watched_certificate(settings: GatewaySettings) -> Watched[ServerCertificate]:
@@ -249,5 +256,5 @@ def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
 
 
 def _reason(error: OSError) -> str:
-    reason = getattr(error, "reason", None) or error.strerror or str(error)
+    reason = getattr(error, "reason", None) or error.strerror or str(error) or "the connection ended"
     return str(reason).replace("_", " ").lower()

@@ -46,7 +46,7 @@ class ProxiedConnection(asyncio.BufferedProtocol):
         seconds: float,
     ) -> None:
         """Take the client's connection to be made, its TLS, and the time for the header and for the handshake [s]."""
-        self._client = make()
+        self._make = make
         self._balancers = balancers
         self._tls = tls
         self._seconds = seconds
@@ -77,28 +77,29 @@ class ProxiedConnection(asyncio.BufferedProtocol):
             return
         self._buffer = bytearray(missing)
         if not missing:
-            self._client.peer = source_of(self._header) or ""
-            self._pass_on()
+            self._pass_on(source_of(self._header) or "")
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Forget the connection."""
         self._end()
 
-    def _pass_on(self) -> None:
+    def _pass_on(self, peer: str = "") -> None:
         transport = self._end()
         if transport is None:
             return
-        client: asyncio.BaseProtocol = self._client
+        client = self._make()  # its time to authenticate begins
+        client.peer = peer
+        protocol: asyncio.BaseProtocol = client
         if self._tls is not None:
             loop = asyncio.get_running_loop()
-            client = SSLProtocol(loop, client, self._tls, None, server_side=True, ssl_handshake_timeout=self._seconds)  # type: ignore[arg-type]
-        transport.set_protocol(client)
-        client.connection_made(transport)
+            protocol = SSLProtocol(loop, client, self._tls, None, server_side=True, ssl_handshake_timeout=self._seconds)  # type: ignore[arg-type]
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
 
     def _refuse(self, why: str) -> None:
         transport = self._end()
         if transport is not None:
-            self._client.refused(transport, "load_balancer", why)
+            self._make().refused(transport, "load_balancer", why)
             transport.abort()
 
     def _end(self) -> asyncio.Transport | None:

@@ -18,6 +18,9 @@ _PORTS_BYTES = 4
 _MAX_BYTES = 4096
 """A load balancer may add values to the addresses; known ones add some hundred bytes."""
 
+LENGTHS_THAT_BEGIN = frozenset({int.from_bytes(_SIGNATURE[:4]), int.from_bytes(b"PROX")})
+"""What a header of either version looks like where the length of a request is expected."""
+
 
 def missing_bytes(received: bytes | bytearray) -> int:
     """Return how many more bytes of the header are known to follow; 0 if it is complete.
@@ -47,4 +50,5 @@ def source_of(header: bytes | bytearray) -> str | None:
     if command == _LOCAL or family not in _ADDRESSES:
         return None
     kind, width = _ADDRESSES[family]
-    return str(kind(bytes(header[_BEGINNING.size : _BEGINNING.size + width])))
+    source = kind(bytes(header[_BEGINNING.size : _BEGINNING.size + width]))
+    return str(getattr(source, "ipv4_mapped", None) or source)

@@ -14,6 +14,8 @@ HEADER = (
     + socket.inet_aton(CLIENT)
     + bytes.fromhex("7F000003 D431 4A94")
 )
+LOCAL = HEADER[:12] + bytes.fromhex("20 00 0000")
+"""The header of a connection of its own."""
 
 
 @contextmanager

@@ -62,6 +62,10 @@ def test_any_spark_property_can_be_given(write):
         ("audit.keep_days.no=1", "audit.keep_days.no: expected 'decisions' or 'dead_letters', got 'no'"),
         ("observe.time_zone=Nowhere", "'Nowhere' is not a time zone, such as UTC, Europe/Berlin or +05:30 (--set"),
         ("gateway.listeners=x", "gateway.listeners: 'x' is not PORT=HOST:PORT, such as 19092=kafka-1:9094 (--set"),
+        (
+            "gateway.load_balancers=::ffff:10.0.1.0/120",
+            "gateway.load_balancers: '::ffff:10.0.1.0/120' maps IPv4; expected the IPv4 address or network, such as",
+        ),
         ("gateway.listeners=https://u:p@h", "gateway.listeners: 'https://********@h' is not PORT=HOST:PORT"),
         ("gateway.address=999.1.1.1", "gateway.address: '999.1.1.1' is neither an IP address nor a host name (--set"),
         ("kafka.bootstrap_servers=", "kafka.bootstrap_servers is empty"),

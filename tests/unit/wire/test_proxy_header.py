@@ -11,6 +11,9 @@ IPV6 = SIGNATURE + bytes.fromhex(
     "21 21 0024 20010DB8000000000000000000000007 20010DB8000000000000000000000001 D431 4A94"
 )
 WITH_VALUES = SIGNATURE + bytes.fromhex("21 11 0014 CB007107 0A000001 D431 4A94 EA 0005 0102030405")
+MAPPED = SIGNATURE + bytes.fromhex(
+    "21 21 0024 00000000000000000000FFFFCB007107 00000000000000000000FFFF0A000001 D431 4A94"
+)
 LOCAL = SIGNATURE + bytes.fromhex("20 00 0000")
 LOCAL_WITH_ADDRESSES = SIGNATURE + bytes.fromhex("20 11 000C CB007107 0A000001 D431 4A94")
 UNIX = SIGNATURE + bytes.fromhex("21 31 00D8") + bytes(216)
@@ -21,6 +24,7 @@ UNIX = SIGNATURE + bytes.fromhex("21 31 00D8") + bytes(216)
     [
         pytest.param(IPV4, "203.0.113.7", id="IPv4"),
         pytest.param(IPV6, "2001:db8::7", id="IPv6"),
+        pytest.param(MAPPED, "203.0.113.7", id="IPv4 in IPv6"),
         pytest.param(WITH_VALUES, "203.0.113.7", id="with values"),
         pytest.param(LOCAL, None, id="the load balancer's own"),
         pytest.param(LOCAL_WITH_ADDRESSES, None, id="the load balancer's own, with addresses"),

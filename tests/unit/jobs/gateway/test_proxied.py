@@ -16,11 +16,12 @@ from jobs.sandbox.broker import free_port
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority
-from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, load_balancer
+from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, LOCAL, load_balancer
 from tests.unit.gateway.play import make_context
 
 HOST = "127.0.0.1"
 GARBAGE = b"\xff\xff\xff\xff"
+HEADER_V1 = b"PROXY TCP4 203.0.113.7 127.0.0.3 54321 19092\r\n"
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +107,43 @@ async def test_others_connect_without_a_header_and_cannot_claim_an_address(gatew
     assert stats.closed == {"size": 2}
 
 
+@pytest.mark.parametrize("trusting", [None])
+@pytest.mark.parametrize("header", [HEADER, HEADER_V1])
+async def test_a_header_that_nobody_may_send_is_named(gateway, header, caplog):
+    server, _ = gateway
+    await send(server, header)
+    message = f"closing the connection of {HOST}: a PROXY header, which only gateway.load_balancers may send"
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize("own_address", [ADDRESS, HOST])
+async def test_a_health_check_that_only_connects_is_no_failure(gateway, own_address):
+    server, stats = gateway
+    header = LOCAL if own_address == ADDRESS else b""
+    reader, writer = await asyncio.open_connection(*server, local_addr=(own_address, 0))
+    writer.write(header)
+    writer.write_eof()
+    assert await asyncio.wait_for(reader.read(), 20) == b""
+    writer.close()
+    assert stats.closed == {}
+
+
+@pytest.mark.parametrize("trusting", ["TLS"], indirect=True)
+async def test_a_client_that_leaves_within_its_handshake_is_counted(gateway, authority, caplog):
+    server, stats = gateway
+    hello, trusted = ssl.MemoryBIO(), ssl.create_default_context(cafile=str(authority.path))
+    client = trusted.wrap_bio(ssl.MemoryBIO(), hello, server_hostname=HOST)
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    reader, writer = await asyncio.open_connection(*server)
+    writer.write(hello.read())
+    writer.write_eof()
+    await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    assert f"closing the connection of {HOST}: its TLS handshake failed: the connection ended" in caplog.text
+    assert stats.closed == {"tls": 1}
+
+
 @pytest.mark.parametrize("most", [1])
 async def test_what_a_connection_beyond_the_maximum_sends_with_its_header_is_not_read(gateway, trusting):
     server, stats = gateway
@@ -123,7 +161,7 @@ async def test_what_a_connection_beyond_the_maximum_sends_with_its_header_is_not
 @pytest.mark.parametrize("trusting", [None])
 async def test_a_load_balancer_that_sends_no_header_is_refused(gateway, caplog):
     server, stats = gateway
-    for data in (GARBAGE, b"PROXY TCP4 203.0.113.7 127.0.0.3 54321 19092\r\n"):
+    for data in (GARBAGE, HEADER_V1):
         with suppress(ConnectionResetError):
             await send(server, data, local_addr=(ADDRESS, 0))
     assert f"closing the connection of {ADDRESS}: it does not begin with a PROXY header of version 2" in caplog.text
@@ -138,7 +176,8 @@ async def test_a_load_balancer_that_is_late_is_refused_and_one_that_leaves_is_fo
         leaving.connect(server)
         leaving.sendall(HEADER[:20])
     await send(server, HEADER[:20], local_addr=(ADDRESS, 0))
-    assert f"closing the connection of {ADDRESS}: its PROXY header is late" in caplog.text
+    refused = [record for record in caplog.records if "its PROXY header is late" in record.getMessage()]
+    assert [(record.levelname, ADDRESS in record.getMessage()) for record in refused] == [("WARNING", True)]
     assert stats.closed == {"load_balancer": 1}
 
 
