@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 _TOKEN_SECONDS = 5.0
 """The timeout of a token server [s]."""
+_accepted: dict[Security, Token] = {}
+"""The token that a broker accepted last, by the login: token servers limit requests, and some charge for them."""
 
 FAILURES = (OSError, EOFError, UnicodeError, ScramException, MutationQuotaError)
 """The exceptions of a connection, a login and a call. TimeoutError is an OSError; an invalid host is a UnicodeError."""
@@ -122,7 +125,11 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
             f"{security.sasl_mechanism} is not enabled on the broker; enabled are {', '.join(handshake['mechanisms'])}"
         )
     if security.oauth or security.token_function:
-        await _send_token(calls, await asyncio.to_thread(_token_of, security))
+        token = _accepted.pop(security, None)
+        if token is None or time.time() > token.reusable_until:
+            token = await asyncio.to_thread(_token_of, security)
+        await _send_token(calls, token)
+        _accepted[security] = token
         return
     if security.sasl_mechanism == "PLAIN":
         await _send(calls, f"\0{security.sasl_username}\0{security.sasl_password}".encode())

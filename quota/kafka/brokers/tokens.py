@@ -46,6 +46,8 @@ TokenCallback: TypeAlias = Callable[[str], tuple[Any, ...]]
 
 class _TokenResponse(msgspec.Struct):
     access_token: str
+    expires_in: Any = 0
+    """The lifetime [s], which the server need not tell; some send it as text."""
 
 
 class _Rejection(msgspec.Struct):
@@ -66,6 +68,8 @@ class Token:
     """The principal, if it is known independently of the token's claims."""
     extensions: Mapping[str, str] = field(default_factory=dict)
     """SASL extensions for the brokers."""
+    reusable_until: float = 0.0
+    """The time until which new connections may use it too: half its lifetime [epoch s]."""
 
     @property
     def subject(self) -> str:
@@ -92,8 +96,9 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
     """Ask the token server for a token; a redirect is rejected."""
     url = credentials.token_endpoint_url
     try:
-        token = _request_token(credentials, timeout_seconds).access_token
-        return Token(token, extensions=extension_pairs(credentials.extensions))
+        response = _request_token(credentials, timeout_seconds)
+        extensions = extension_pairs(credentials.extensions)
+        return Token(response.access_token, extensions=extensions, reusable_until=_half_of(response.expires_in))
     except HTTPError as error:
         with error:
             problem = f"{error.code} {_redirect(error) or _rejection(error) or _shown(error.reason)}"
@@ -113,6 +118,14 @@ def _request_token(credentials: ClientCredentials, timeout_seconds: float) -> _T
     opener = build_opener(HTTPSHandler(context=context), _NoRedirects)
     with opener.open(request, timeout=timeout_seconds) as response:
         return msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_TokenResponse)
+
+
+def _half_of(lifetime: str | float) -> float:
+    """Return the time when half of a lifetime [s] that begins now is over [epoch s]; a past one if it is not known."""
+    try:
+        return time.time() + float(lifetime) / 2
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def _reason(error: Exception) -> str:
@@ -229,7 +242,7 @@ def to_token(result: tuple[Any, ...]) -> Token:
     """Convert the result of a function to a token."""
     principal = result[_PRINCIPAL] if len(result) > _PRINCIPAL else ""
     extensions = result[_EXTENSIONS] if len(result) > _EXTENSIONS else {}
-    return Token(result[0], str(principal or ""), dict(extensions or {}))
+    return Token(result[0], str(principal or ""), dict(extensions or {}), _half_of(result[1] - time.time()))
 
 
 def _load(name: str) -> TokenCallback:

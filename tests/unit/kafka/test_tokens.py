@@ -1,5 +1,6 @@
 """Tokens of OAuth for clients of Kafka: from a token server, and from a function of the settings."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -10,12 +11,16 @@ from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.options import ClientOptions
+from quota.kafka.brokers.connection import connected, log_in
 from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
 from quota.kafka.clients import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
 from quota.settings.security.oauth import ClientCredentials
+from quota.wire.api_keys import ApiKey
+from quota.wire.builtin import BUILTIN
 from tests.support.broker import Authority
+from tests.support.scripted_broker import ScriptedBroker
 from tests.support.token_server import Signer, TokenServer
 
 SECRET = 'a:b%20"c'  # noqa: S105
@@ -169,6 +174,57 @@ def test_a_client_with_an_undetermined_user_is_not_anonymous(mechanism):
     config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.mechanism": mechanism}
     with pytest.raises(BadInput, match=r"client\.user is missing"):
         ClientOptions.from_config(config)
+
+
+def logged_in(broker, security):
+    """Log in to a broker with a new connection, and return the bearer message that it got."""
+
+    async def log_in_once():
+        async with connected(("127.0.0.1", broker.port), None, BUILTIN) as calls:
+            await log_in(calls, security)
+
+    broker.requests.clear()
+    try:
+        asyncio.run(log_in_once())
+    finally:
+        sent = [message["authBytes"] for key, message in broker.requests if key == ApiKey.SASL_AUTHENTICATE]
+    return sent[0]
+
+
+@pytest.fixture
+def accepting():
+    """A broker that accepts all tokens."""
+    accepted = {"errorCode": 0, "errorMessage": None, "authBytes": b"", "sessionLifetimeMs": 0}
+    handshake = {"errorCode": 0, "mechanisms": ["OAUTHBEARER"]}
+    answers = {ApiKey.SASL_HANDSHAKE: handshake, ApiKey.SASL_AUTHENTICATE: accepted}
+    with ScriptedBroker(BUILTIN, answers).listening() as broker:
+        yield broker
+
+
+@pytest.mark.parametrize(("expires_in", "tokens"), [(3600, 1), ("3600", 1), (0, 3), (None, 3), ("soon", 3)])
+def test_connections_use_a_token_again_for_half_its_lifetime(server, accepting, monkeypatch, expires_in, tokens):
+    granted = []
+
+    def answer(*_):
+        granted.append(f"granted-{len(granted)}")
+        return 200, {"access_token": granted[-1], "expires_in": expires_in}
+
+    monkeypatch.setattr(server, "answer", answer)
+    security = Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=credentials(server, scope=repr(expires_in)))
+    assert len({logged_in(accepting, security) for _ in range(3)}) == len(granted) == tokens
+    monkeypatch.setattr("time.time", lambda now=time.time: now() + 1801)
+    assert b"Bearer granted-%d\x01" % tokens in logged_in(accepting, security)
+
+
+def test_a_token_that_a_broker_rejects_is_not_used_again(accepting):
+    security = load("counted").kafka.security
+    first = logged_in(accepting, security)
+    accepted = accepting.answers[ApiKey.SASL_AUTHENTICATE]
+    accepting.answers[ApiKey.SASL_AUTHENTICATE] = accepted | {"authBytes": b'{"status":"invalid_token"}'}
+    with pytest.raises(ClusterError, match=r"the token is not accepted: .*invalid_token"):
+        logged_in(accepting, security)
+    accepting.answers[ApiKey.SASL_AUTHENTICATE] = accepted
+    assert (logged_in(accepting, security) == first, len(CALLS)) == (False, 2)
 
 
 HOUR = 3600
