@@ -206,7 +206,7 @@ class Applier:
                     left -= len(topic.name) + _ID_BYTES
                     first.setdefault(topic.name, admitted.source if left >= 0 else None)
         noted = {name: source for name, source in first.items() if source and not self._noted(source, name)}
-        topic_ids = self._target.topic_ids(list(noted))
+        topic_ids = self._target.topic_ids(list(noted), self._settings.applier.timeout_seconds)
         for name, topic_id in topic_ids.items():
             source = noted[name]
             position = self._offsets[source.partition]

@@ -115,9 +115,9 @@ class Target:
         topics, errors = self._calls.describe(names, seconds) if names else ({}, {})
         return self._corrected(topics, names), errors
 
-    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+    def topic_ids(self, names: Sequence[str], seconds: float) -> dict[str, str]:
         """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
-        topics, _ = self._calls.describe(names, _MAX_CALL_SECONDS) if names else ({}, {})
+        topics, _ = self._calls.describe(names, min(seconds, _MAX_CALL_SECONDS)) if names else ({}, {})
         return {name: topic.topic_id for name, topic in topics.items() if not self._recent.has(name, time.monotonic())}
 
     def record(self, task: Task) -> None:

@@ -367,13 +367,16 @@ def test_an_applier_replaced_in_a_batch_ends_before_its_next_call(bench, monkeyp
     assert (bench.partitions("made-by-the-first"), bench.partitions("kept-by-the-second")) == (1, 1)
 
 
-def test_an_unavailable_target_is_not_awaited_forever(bench):
+def test_an_unavailable_target_is_not_awaited_forever(bench, monkeypatch):
+    describe, limits = TopicCalls.describe, []
+    monkeypatch.setattr(TopicCalls, "describe", lambda *args: limits.append(args[-1]) or describe(*args))
     target = f"127.0.0.1:{free_port()}"
     bench.settings = with_sections(bench.settings, kafka={"target_servers": target}, applier={"timeout_seconds": 1.0})
     bench.admit("CREATE_TOPICS", topic("nowhere", 1))
     bench.admit("DELETE_TOPICS", topic("nowhere", 1))
     assert bench.apply().failed == 2
     assert {error for ((_, error, _),) in bench.results()} <= {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN"}
+    assert max(limits) <= 1.0
 
 
 def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch):

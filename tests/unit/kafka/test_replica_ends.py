@@ -89,7 +89,7 @@ def test_another_error_is_reported(broker, replicas, caplog):
 def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broker, replicas, caplog, monkeypatch):
     """Each read would have to wait for it."""
     monkeypatch.setattr(replica_ends, "_RESPONSE_SECONDS", 1.0)
-    monkeypatch.setattr(replica_ends, "_REST_SECONDS", 10.0)
+    monkeypatch.setattr(replica_ends, "_REST_SECONDS", 4.0)
     resumed = threading.Event()
     hanging = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None})
     present = broker(ends(p0=7))
