@@ -64,7 +64,7 @@ def alter(
     settings = kafka.read()
     moment = parse_effective_at(effective_at)
     from quota.kafka.quotas.log import read_log
-    from quota.kafka.quotas.writer import alter_quotas
+    from quota.kafka.quotas.writer import QuotaWriter, alter_quotas
 
     prepare_quota_topic(settings)
     before: Quota | None = None
@@ -76,7 +76,7 @@ def alter(
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     log = read_log(settings, with_entries=True)
-    record, since = alter_quotas(settings, log, {entity: make_record}, moment)[entity]
+    record, since = alter_quotas(QuotaWriter(settings), log, {entity: make_record}, moment)[entity]
     if record.quota is not None:
         entities = {configured.entity for configured in log.timeline.configured(since)}
         print_warnings(quota_warnings([entity], entities, of=[entity]))

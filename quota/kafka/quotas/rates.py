@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import QuotaLog, read_log
-from quota.kafka.quotas.writer import alter_quotas
+from quota.kafka.quotas.writer import QuotaWriter, alter_quotas
 from quota.records.entity import QuotaEntity
 from quota.records.quota import RATE_CONFIG, Quota
 from quota.records.quota_log import QuotaRecord
@@ -31,6 +31,7 @@ class LoggedRates:
         self._settings = settings
         self._timeout = timeout_seconds
         self._log: QuotaLog | None = None
+        self._writer: QuotaWriter | None = None
         self._thread = ThreadPoolExecutor(1, "mutation-quota-rates")
 
     async def read(self) -> dict[QuotaEntity, float]:
@@ -47,7 +48,7 @@ class LoggedRates:
         Other configs of the quotas stay. After an error, any of the changes may be made.
         """
         records = {entity: partial(_altered, entity, rate, author, comment) for entity, rate in changes.items()}
-        await self._call(lambda log: alter_quotas(self._settings, log, records))
+        await self._call(lambda log: alter_quotas(self._kept_writer(), log, records))
 
     def close(self) -> None:
         """Wait for the call in progress, and close the connection."""
@@ -77,9 +78,13 @@ class LoggedRates:
             log.take_entries()
             return use(log)
         except Exception:
-            self._log = None
+            self._log = self._writer = None
             log.close()
             raise
+
+    def _kept_writer(self) -> QuotaWriter:
+        self._writer = self._writer or QuotaWriter(self._settings)
+        return self._writer
 
 
 def _altered(entity: QuotaEntity, rate: float | None, author: str, comment: str, present: Quota | None) -> QuotaRecord:

@@ -29,36 +29,50 @@ _MAX_ATTEMPTS = 20
 _FLUSH_GRACE_SECONDS = 1.0
 
 
+class QuotaWriter:
+    """A writer for several changes: the first takes half a second, as with each idempotent producer of librdkafka."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect."""
+        self._settings = settings
+        config: dict[str, str | float] = {
+            "acks": "all",
+            "enable.idempotence": True,
+            "message.max.bytes": MAX_QUOTA_BYTES,
+            "message.timeout.ms": round(settings.kafka.timeout_seconds * 1000),
+        }
+        self._producer = RecordProducer(client_config(settings.kafka.connection, config))
+
+    def write(self, records: Sequence[QuotaLogRecord]) -> list[int]:
+        """Write changes, in this order, and return the timestamps that the broker set [epoch ms].
+
+        After an error, a new writer is needed.
+        """
+        timestamps: list[int] = []
+
+        def done() -> str:
+            return f"{len(timestamps):,} of {plural(len(records), 'change')} set"
+
+        try:
+            with interrupts_saying(lambda: f"{done()}, and others may be; see quotas history"):
+                with suppress(KafkaException):  # nothing more is sent, and `flush` raises it, too
+                    for record in records:
+                        self._producer.send(
+                            self._settings.topics.quotas,
+                            codec.encode(record),
+                            record.key,
+                            lambda message: timestamps.append(message.timestamp()[1]),
+                        )
+                self._producer.flush(self._settings.kafka.timeout_seconds + _FLUSH_GRACE_SECONDS)
+        except KafkaException as error:
+            text = done() if len(records) > 1 else "the change is not set"
+            raise ClusterError(f"{text} (Kafka at {self._settings.kafka.bootstrap_servers}): {reason(error)}") from None
+        return timestamps
+
+
 def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list[int]:
     """Write changes, in this order, and return the timestamps that the broker set [epoch ms]."""
-    timestamps: list[int] = []
-    seconds = settings.kafka.timeout_seconds
-    config: dict[str, str | float] = {
-        "acks": "all",
-        "enable.idempotence": True,
-        "message.max.bytes": MAX_QUOTA_BYTES,
-        "message.timeout.ms": round(seconds * 1000),
-    }
-    producer = RecordProducer(client_config(settings.kafka.connection, config))
-
-    def done() -> str:
-        return f"{len(timestamps):,} of {plural(len(records), 'change')} set"
-
-    try:
-        with interrupts_saying(lambda: f"{done()}, and others may be; see quotas history"):
-            with suppress(KafkaException):  # nothing more is sent, and `flush` raises it, too
-                for record in records:
-                    producer.send(
-                        settings.topics.quotas,
-                        codec.encode(record),
-                        record.key,
-                        lambda message: timestamps.append(message.timestamp()[1]),
-                    )
-            producer.flush(seconds + _FLUSH_GRACE_SECONDS)
-    except KafkaException as error:
-        text = done() if len(records) > 1 else "the change is not set"
-        raise ClusterError(f"{text} (Kafka at {settings.kafka.bootstrap_servers}): {reason(error)}") from None
-    return timestamps
+    return QuotaWriter(settings).write(records)
 
 
 def write_record(settings: Settings, record: QuotaLogRecord) -> int:
@@ -76,7 +90,7 @@ def author(settings: Settings) -> str:
 
 
 def alter_quotas(
-    settings: Settings,
+    writer: QuotaWriter,
     log: QuotaLog,
     changes: Mapping[QuotaEntity, Callable[[Quota | None], QuotaRecord]],
     effective_at: int | None = None,
@@ -100,7 +114,7 @@ def alter_quotas(
             done[entity] = record, present.moment if present else log.now
         else:
             records.append(record)
-    written = _write_until_complete(settings, log, records, lambda record, at: log.timeline.latest(record.entity, at))
+    written = _write_until_complete(writer, log, records, lambda record, at: log.timeline.latest(record.entity, at))
     return done | {record.entity: (record, since) for record, since in written}
 
 
@@ -113,7 +127,8 @@ def alter_callback(
     record = change(present)
     if record.callback == present and effective_at is None:
         return record, None
-    ((last, since),) = _write_until_complete(settings, log, [record], lambda _, at: log.quotas.latest_callback(at))
+    writer = QuotaWriter(settings)
+    ((last, since),) = _write_until_complete(writer, log, [record], lambda _, at: log.quotas.latest_callback(at))
     return last, since
 
 
@@ -130,7 +145,7 @@ def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
 
 
 def _write_until_complete(
-    settings: Settings,
+    writer: QuotaWriter,
     log: QuotaLog,
     records: Sequence[AlterRecord],
     version: Callable[[AlterRecord, int], QuotaChange | CallbackChange | None],
@@ -150,7 +165,7 @@ def _write_until_complete(
         if not incomplete:
             return done
         log.take_entries()
-        write_records(settings, [next_record for _, next_record in incomplete.values()])
+        writer.write([next_record for _, next_record in incomplete.values()])
         log.read_to_end()
         last = {entry.record.key: entry for entry in log.take_entries()}
         for key, (record, _) in list(incomplete.items()):

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from quota.kafka.quotas.log import read_log
-from quota.kafka.quotas.writer import alter_quotas, write_record, write_records
+from quota.kafka.quotas.writer import QuotaWriter, alter_quotas, write_record, write_records
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -197,6 +197,7 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
     rounds = 8
 
     def alter(config):
+        writer = QuotaWriter(deployment)
         for number in range(1, rounds + 1):
 
             def change(entity, quota, number=number):
@@ -205,7 +206,7 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
                 return msgspec.structs.replace(record, **{config: number})
 
             changes = {each: partial(change, each) for each in both}
-            altered = alter_quotas(deployment, read_log(deployment, with_entries=True), changes)
+            altered = alter_quotas(writer, read_log(deployment, with_entries=True), changes)
             assert {entity: record.entity for entity, (record, _) in altered.items()} == {each: each for each in both}
 
     configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
@@ -245,9 +246,9 @@ def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deplo
     def bounded(quota):
         return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
 
-    alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: bounded})
+    alter_quotas(QuotaWriter(deployment), read_log(deployment, with_entries=True), {ALICE: bounded})
     log = read_log(deployment, with_entries=True)
     assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
     assert len(log.entries) == 3
-    alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: bounded})
+    alter_quotas(QuotaWriter(deployment), read_log(deployment, with_entries=True), {ALICE: bounded})
     assert len(read_log(deployment, with_entries=True).entries) == 3  # there was no new change

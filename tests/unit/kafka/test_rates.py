@@ -77,7 +77,7 @@ async def test_a_change_has_its_author_and_keeps_the_other_configs(monkeypatch):
     """A rate without a quota sets one, and a removal removes all of it."""
     made = []
 
-    def alter_quotas(_settings, log, changes):
+    def alter_quotas(_writer, log, changes):
         made.extend(change(log.timeline.latest(entity, 10).quota) for entity, change in changes.items())
         made.append(changes[ALICE](None))
 
@@ -114,6 +114,27 @@ async def test_after_an_error_the_log_is_opened_again(opened, error, said, caplo
     logged.close()
     assert [log.closed for log in logs] == [True, True]
     assert [message.startswith("a client cannot use the quota log") for message in caplog.messages] == [True]
+
+
+@pytest.mark.usefixtures("opened")
+async def test_a_writer_is_kept_until_it_fails(monkeypatch):
+    """An idempotent producer takes half a second to start."""
+    used = []
+
+    def alter_quotas(writer, _log, changes):
+        used.append(writer)
+        if BOB in changes:
+            raise ClusterError("no leader")
+
+    monkeypatch.setattr(rates, "alter_quotas", alter_quotas)
+    monkeypatch.setattr(rates, "QuotaWriter", lambda _settings: object())
+    logged = LoggedRates(Settings(), SECONDS)
+    await logged.alter({ALICE: 8.0}, "ann", "why")
+    with pytest.raises(ClusterError):
+        await logged.alter({BOB: 8.0}, "ann", "why")
+    await logged.alter({ALICE: 8.0}, "ann", "why")
+    logged.close()
+    assert [writer is used[0] for writer in used] == [True, True, False]
 
 
 async def test_a_call_ends_after_its_time_and_a_waiting_one_is_never_made(opened):
