@@ -30,7 +30,7 @@ WITH_OLDER_KAFKA := tests/integration/jobs/test_pipeline.py tests/integration/co
 OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
+.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-soak gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -98,6 +98,9 @@ gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min
 
 gateway-kills: setup ## the gateway killed 50 times under load, into docs; 4 min
 	@$(BIN)/python -m tests.evidence.gateway.kills --out docs/evidence/gateway
+
+gateway-soak: setup ## clients over TLS while certificate, brokers and job change, into docs; 2 h
+	@$(BIN)/python -m tests.evidence.gateway.soak --out docs/evidence/gateway
 
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800

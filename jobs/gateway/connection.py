@@ -363,9 +363,12 @@ class BrokerConnection(asyncio.Protocol):
 
 
 def peer_of(transport: asyncio.BaseTransport) -> str:
-    """Return the IP address of the other side."""
+    """Return the IP address of the other side; that of IPv4 in its own form, also on a socket of IPv6."""
     name = transport.get_extra_info("peername")
-    return str(name[0]) if name else "unknown"
+    if not name:
+        return "unknown"
+    ipv4 = str(name[0]).removeprefix("::ffff:")
+    return str(name[0]) if ":" in ipv4 else ipv4
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

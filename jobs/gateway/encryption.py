@@ -177,9 +177,10 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
 
 
 def _is_probe(protocol: SSLProtocol, exc: BaseException) -> bool:
-    """Return whether a connection ends before its TLS begins, as those of health checks do."""
+    """Return whether a connection ends before its ClientHello is complete, as those of health checks do."""
     tls = protocol._sslobj  # type: ignore[attr-defined]  # noqa: SLF001
-    return isinstance(exc, ConnectionResetError) and tls is not None and tls.shared_ciphers() is None
+    has_hello = tls is not None and tls.shared_ciphers() is not None
+    return isinstance(exc, ConnectionResetError) and not has_hello
 
 
 def _watched_certificate(settings: GatewaySettings) -> Watched[ServerCertificate]:

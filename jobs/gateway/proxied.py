@@ -27,7 +27,6 @@ class LoadBalancers:
             address = ip_address(peer.partition("%")[0])  # without the zone of IPv6
         except ValueError:  # it has left already
             return False
-        address = getattr(address, "ipv4_mapped", None) or address
         return any(address in network for network in self._networks)
 
 

@@ -7,7 +7,7 @@ from quota.gateway.frames import FrameStream
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
-from quota.wire.proxy_header import LENGTHS_THAT_BEGIN
+from quota.wire.proxy_header import AS_REQUEST_LENGTHS
 
 _START = struct.Struct(">hhi")  # API key, version, correlation id
 _LEAST_BYTES = 10
@@ -58,7 +58,7 @@ class RequestStream(FrameStream):
         """Check the size of the next request."""
         length = self.length or 0
         if not least <= length <= most:
-            if length in LENGTHS_THAT_BEGIN:
+            if length in AS_REQUEST_LENGTHS:
                 raise ChannelError("size", "a PROXY header, which only gateway.load_balancers may send, in version 2")
             raise ChannelError("size", f"a request of {length} bytes; {least} to {most} are allowed")
 

@@ -38,10 +38,10 @@ def _check_listeners(listeners: list[str]) -> list[str]:
 def _check_networks(networks: list[str]) -> list[str]:
     for network in networks:
         try:
-            known = ip_network(network)
+            parsed = ip_network(network)
         except ValueError as error:
             raise ValueError(f"{error}; expected an address or a network, such as 10.0.1.7 or 10.0.1.0/24") from None
-        if getattr(known[0], "ipv4_mapped", None):
+        if getattr(parsed[0], "ipv4_mapped", None):
             raise ValueError(f"{network!r} maps IPv4; expected the IPv4 address or network, such as 10.0.1.0/24")
     return networks
 

@@ -18,8 +18,8 @@ _PORTS_BYTES = 4
 _MAX_BYTES = 4096
 """A load balancer may add values to the addresses; known ones add some hundred bytes."""
 
-LENGTHS_THAT_BEGIN = frozenset({int.from_bytes(_SIGNATURE[:4]), int.from_bytes(b"PROX")})
-"""What a header of either version looks like where the length of a request is expected."""
+AS_REQUEST_LENGTHS = frozenset({int.from_bytes(_SIGNATURE[:4]), int.from_bytes(b"PROX")})
+"""The first four bytes of a header, of version 1 and 2, read as the length of a request."""
 
 
 def missing_bytes(received: bytes | bytearray) -> int:

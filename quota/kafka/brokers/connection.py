@@ -125,10 +125,14 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
             f"{security.sasl_mechanism} is not enabled on the broker; enabled are {', '.join(handshake['mechanisms'])}"
         )
     if security.oauth or security.token_function:
-        token = _accepted.pop(security, None)
+        token = _accepted.get(security)
         if token is None or time.time() > token.reusable_until:
             token = await asyncio.to_thread(_token_of, security)
-        await _send_token(calls, token)
+        try:
+            await _send_token(calls, token)
+        except ClusterError:  # it may have been revoked
+            _accepted.pop(security, None)
+            raise
         _accepted[security] = token
         return
     if security.sasl_mechanism == "PLAIN":

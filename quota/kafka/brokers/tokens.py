@@ -3,6 +3,7 @@
 import base64
 import importlib
 import logging
+import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -98,7 +99,7 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
     try:
         response = _request_token(credentials, timeout_seconds)
         extensions = extension_pairs(credentials.extensions)
-        return Token(response.access_token, extensions=extensions, reusable_until=_half_of(response.expires_in))
+        return Token(response.access_token, extensions=extensions, reusable_until=_reusable_until(response.expires_in))
     except HTTPError as error:
         with error:
             problem = f"{error.code} {_redirect(error) or _rejection(error) or _shown(error.reason)}"
@@ -120,12 +121,13 @@ def _request_token(credentials: ClientCredentials, timeout_seconds: float) -> _T
         return msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_TokenResponse)
 
 
-def _half_of(lifetime: str | float) -> float:
-    """Return the time when half of a lifetime [s] that begins now is over [epoch s]; a past one if it is not known."""
+def _reusable_until(lifetime: Any) -> float:  # noqa: ANN401 whatever the server sends
+    """Return when half the lifetime [s] of a new token is over [epoch s]; 0 if the lifetime is not known."""
     try:
-        return time.time() + float(lifetime) / 2
-    except (TypeError, ValueError):
+        seconds = float(lifetime)
+    except (TypeError, ValueError, OverflowError):
         return 0.0
+    return time.time() + seconds / 2 if math.isfinite(seconds) else 0.0
 
 
 def _reason(error: Exception) -> str:
@@ -242,7 +244,7 @@ def to_token(result: tuple[Any, ...]) -> Token:
     """Convert the result of a function to a token."""
     principal = result[_PRINCIPAL] if len(result) > _PRINCIPAL else ""
     extensions = result[_EXTENSIONS] if len(result) > _EXTENSIONS else {}
-    return Token(result[0], str(principal or ""), dict(extensions or {}), _half_of(result[1] - time.time()))
+    return Token(result[0], str(principal or ""), dict(extensions or {}), _reusable_until(result[1] - time.time()))
 
 
 def _load(name: str) -> TokenCallback:

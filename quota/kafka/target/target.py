@@ -76,6 +76,11 @@ class RecentChanges:
         return corrected
 
 
+def _call_seconds(left: float) -> float:
+    """Return the time limit of a call when so much time is left [s]."""
+    return min(max(left, _MIN_CALL_SECONDS), _MAX_CALL_SECONDS)
+
+
 class Target:
     """The cluster that mutations are carried out on. Thread-safe."""
 
@@ -117,7 +122,7 @@ class Target:
 
     def topic_ids(self, names: Sequence[str], seconds: float) -> dict[str, str]:
         """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
-        topics, _ = self._calls.describe(names, min(seconds, _MAX_CALL_SECONDS)) if names else ({}, {})
+        topics, _ = self._calls.describe(names, _call_seconds(seconds)) if names else ({}, {})
         return {name: topic.topic_id for name, topic in topics.items() if not self._recent.has(name, time.monotonic())}
 
     def record(self, task: Task) -> None:
@@ -139,7 +144,7 @@ class Target:
                 raise Stopped
             if self._check is not None:
                 self._check()
-            answers = self._attempt(pending, min(deadline.left(at_least=_MIN_CALL_SECONDS), _MAX_CALL_SECONDS))
+            answers = self._attempt(pending, _call_seconds(deadline.left()))
             is_last = deadline.has_passed
             retries = []
             for task in pending:

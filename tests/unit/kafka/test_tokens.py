@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.options import ClientOptions
+from quota.kafka.brokers import connection
 from quota.kafka.brokers.connection import connected, log_in
 from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
 from quota.kafka.clients import client_config, cluster_errors
@@ -201,7 +202,7 @@ def accepting():
         yield broker
 
 
-@pytest.mark.parametrize(("expires_in", "tokens"), [(3600, 1), ("3600", 1), (0, 3), (None, 3), ("soon", 3)])
+@pytest.mark.parametrize(("expires_in", "tokens"), [(3600, 1), ("3600", 1), (0, 3), (None, 3), ("soon", 3), ("nan", 3)])
 def test_connections_use_a_token_again_for_half_its_lifetime(server, accepting, monkeypatch, expires_in, tokens):
     granted = []
 
@@ -210,7 +211,7 @@ def test_connections_use_a_token_again_for_half_its_lifetime(server, accepting, 
         return 200, {"access_token": granted[-1], "expires_in": expires_in}
 
     monkeypatch.setattr(server, "answer", answer)
-    security = Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=credentials(server, scope=repr(expires_in)))
+    security = Security("SASL_PLAINTEXT", "OAUTHBEARER", oauth=credentials(server))
     assert len({logged_in(accepting, security) for _ in range(3)}) == len(granted) == tokens
     monkeypatch.setattr("time.time", lambda now=time.time: now() + 1801)
     assert b"Bearer granted-%d\x01" % tokens in logged_in(accepting, security)
@@ -220,6 +221,11 @@ def test_a_token_that_a_broker_rejects_is_not_used_again(accepting):
     security = load("counted").kafka.security
     first = logged_in(accepting, security)
     accepted = accepting.answers[ApiKey.SASL_AUTHENTICATE]
+    accepting.answers[ApiKey.SASL_AUTHENTICATE] = None  # the broker ends
+    with pytest.raises(EOFError):
+        logged_in(accepting, security)
+    accepting.answers[ApiKey.SASL_AUTHENTICATE] = accepted
+    assert logged_in(accepting, security) == first
     accepting.answers[ApiKey.SASL_AUTHENTICATE] = accepted | {"authBytes": b'{"status":"invalid_token"}'}
     with pytest.raises(ClusterError, match=r"the token is not accepted: .*invalid_token"):
         logged_in(accepting, security)
@@ -267,6 +273,7 @@ def endless(_config):
 @pytest.fixture(autouse=True)
 def _no_calls():
     CALLS.clear()
+    connection._accepted.clear()  # noqa: SLF001
 
 
 def load(function, *more, module=__name__):

@@ -22,6 +22,7 @@ from tests.evidence.command import Notify, run
 from tests.evidence.gateway.ground import Ground, on_ground, query_of
 from tests.evidence.gateway.kills.verdict import REPEATS_SECONDS, check, remembering
 from tests.evidence.gateway.soak.traffic import PREFIX, Traffic
+from tests.evidence.machine import versions
 from tests.support.waiting import until
 
 _TOPIC = "records-of-the-soak"
@@ -97,6 +98,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     if growth > _MAX_GROWTH:
         wrong.append(f"the gateway's memory has grown to {growth:.2f} of what it was")
     return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "seed": seed,
         "seconds": size.seconds,
         "repeats_window_s": REPEATS_SECONDS,
@@ -109,6 +111,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
         "paid_twice": dict(report.paid_twice),
         "memory_mb": max(memory) / 1e6,
         "memory_growth": growth,
+        "versions": versions(),
         "wrong": wrong,
     }
 

@@ -5,9 +5,11 @@ import logging
 import socket
 import ssl
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
+from jobs.gateway.connection import peer_of
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import Listener
 from jobs.gateway.proxied import LoadBalancers
@@ -185,7 +187,6 @@ async def test_a_load_balancer_that_is_late_is_refused_and_one_that_leaves_is_fo
     ("peer", "is_one"),
     [
         ("10.0.1.7", True),
-        ("::ffff:10.0.1.7", True),
         ("10.0.2.7", False),
         ("192.0.2.1", True),
         ("2001:db8::1", True),
@@ -196,3 +197,18 @@ async def test_a_load_balancer_that_is_late_is_refused_and_one_that_leaves_is_fo
 )
 async def test_a_load_balancer_is_one_of_the_addresses_and_networks(peer, is_one):
     assert (peer in LoadBalancers(["10.0.1.0/24", "192.0.2.1", "2001:db8::/32", "fe80::/10"])) is is_one
+
+
+@pytest.mark.parametrize(
+    ("names", "peer"),
+    [
+        (("10.0.1.7", 9), "10.0.1.7"),
+        (("::ffff:10.0.1.7", 9, 0, 0), "10.0.1.7"),
+        (("2001:db8::1", 9, 0, 0), "2001:db8::1"),
+        (("fe80::1%eth0", 9, 0, 2), "fe80::1%eth0"),
+        (("::ffff:0:a00:107", 9, 0, 0), "::ffff:0:a00:107"),
+        (None, "unknown"),
+    ],
+)
+async def test_an_address_of_ipv4_has_one_form_also_on_a_socket_of_ipv6(names, peer):
+    assert peer_of(SimpleNamespace(get_extra_info=lambda _: names)) == peer
