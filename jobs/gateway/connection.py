@@ -81,14 +81,11 @@ class ClientConnection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept the connection, unless there are too many."""
+        """Begin with a connection whose TLS, if it has any, is established."""
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport)
         self.peer = self.peer or peer_of(transport)
-        reason = self._host.opened(self)
-        if reason:
-            self.close("too_many", reason)
-            return
+        self._host.opened(self)
         try:
             user = self._host.user_of(self._certificate)
         except BadInput as error:

@@ -1,10 +1,11 @@
 """TLS between clients and the gateway, and between the gateway and brokers."""
 
+import asyncio
 import logging
 import ssl
 from asyncio import constants
 from asyncio.sslproto import AppProtocolState, SSLProtocol
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -174,6 +175,25 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
             why = _reason(exc) if isinstance(exc, OSError) else str(exc)
             client.refused(transport, "tls", f"its TLS handshake failed: {why}")
     _close(protocol, exc, message)
+
+
+class ClientTls(SSLProtocol):
+    """TLS of a client's connection, which tells if the connection ends before its handshake."""
+
+    def __init__(
+        self, client: ClientConnection, context: ssl.SSLContext, seconds: float, on_lost: Callable[[], None]
+    ) -> None:
+        """Take the time for the handshake [s], and what is called if it fails or the client leaves before."""
+        loop = asyncio.get_running_loop()
+        super().__init__(loop, client, context, None, server_side=True, ssl_handshake_timeout=seconds)  # type: ignore[arg-type]
+        self._on_lost = on_lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End TLS."""
+        unfinished = self._app_state is AppProtocolState.STATE_INIT  # type: ignore[has-type]
+        super().connection_lost(exc)
+        if unfinished:
+            self._on_lost()
 
 
 def _is_probe(protocol: SSLProtocol, exc: BaseException) -> bool:

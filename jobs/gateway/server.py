@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
+from jobs.gateway.arrivals import Arrival, LoadBalancers
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener, listener_of, own_address
 from jobs.gateway.owners import TokenOwners
-from jobs.gateway.proxied import LoadBalancers, ProxiedConnection
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
 from quota.kafka.asking import Decisions
@@ -66,6 +66,8 @@ class GatewayServer:
         """The brokers behind the listeners, by port."""
         self._servers: dict[int, asyncio.Server] = {}
         self._connections: dict[Hashable, ClientConnection] = {}
+        self._arriving = 0
+        """Accepted connections that are none of these yet."""
         self._held_bytes = 0
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
@@ -115,19 +117,33 @@ class GatewayServer:
 
     # For its connections
 
-    def opened(self, connection: ClientConnection) -> str | None:
-        """Add a new connection; return the reason if there are too many."""
-        self._connections[connection.channel] = connection
+    def accepted(self) -> str | None:
+        """Count a new connection; return the reason if there are too many. Then comes `opened` or `left`."""
+        self._arriving += 1
         self.context.stats.accepted += 1
-        self.context.stats.connections = len(self._connections)
-        if len(self._connections) > self._settings.max_connections:
+        self._count()
+        if self.context.stats.connections > self._settings.max_connections:
             return f"there are more than gateway.max_connections={self._settings.max_connections}"
         return None
+
+    def left(self) -> None:
+        """Count one that has ended before it was opened."""
+        self._arriving -= 1
+        self._count()
+
+    def opened(self, connection: ClientConnection) -> None:
+        """Add an accepted connection, whose TLS, if it has any, is established."""
+        self._arriving -= 1
+        self._connections[connection.channel] = connection
+        self._count()
 
     def closed(self, connection: ClientConnection) -> None:
         """Remove a connection."""
         self._connections.pop(connection.channel, None)
-        self.context.stats.connections = len(self._connections)
+        self._count()
+
+    def _count(self) -> None:
+        self.context.stats.connections = len(self._connections) + self._arriving
 
     def user_of(self, certificate: bytes | None) -> str | None:
         """Return the user that a certificate identifies (DER); None if certificates identify no users."""
@@ -164,27 +180,16 @@ class GatewayServer:
         return made
 
     async def _listen(self, listener: Listener) -> asyncio.Server:
-        clients = self._encryption.clients
-        seconds = _AUTHENTICATION_SECONDS if clients else None
-        loop = asyncio.get_running_loop()
         client = partial(ClientConnection, self, listener)
-        make: Callable[[], asyncio.BaseProtocol] = client
-        if self._load_balancers:
-            make = partial(ProxiedConnection, client, self._load_balancers, clients, _AUTHENTICATION_SECONDS)
-            clients = seconds = None
+        tls, seconds = self._encryption.clients, _AUTHENTICATION_SECONDS
+        make = partial(Arrival, self, client, self._load_balancers, tls, seconds)
         address, shared = self._settings.address, self._settings.reuse_port
         place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}
         try:
             if address == _ALL_ADDRESSES and socket.has_dualstack_ipv6():
                 options: dict[str, Any] = {"family": socket.AF_INET6, "dualstack_ipv6": True, "reuse_port": shared}
                 place = {"sock": socket.create_server((address, listener.port), **options)}
-            return await loop.create_server(
-                make,
-                **place,
-                ssl=clients,
-                ssl_handshake_timeout=seconds,
-                backlog=_BACKLOG,
-            )
+            return await asyncio.get_running_loop().create_server(make, **place, backlog=_BACKLOG)
         except OSError as error:
             address = f"{address}:{listener.port}"
             if error.errno == errno.EADDRINUSE:

@@ -247,14 +247,6 @@ async def test_an_internal_error_of_the_gateway_closes_one_connection(on, caplog
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_too_many_connections_are_closed_at_once(on):
-    """The reason is the server's."""
-    on.host.too_many = "there are too many"
-    on.open()
-    assert on.client.closed
-    assert on.play.context.stats.closed == {"too_many": 1}
-
-
 async def test_a_pause_ends_by_itself(on):
     """A topic that brokers do not know yet is polled after a pause."""
     on.play.cluster.create("a", 1)

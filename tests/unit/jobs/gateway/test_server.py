@@ -24,17 +24,20 @@ def connection(peer="192.0.2.1"):
 
 
 def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gateway_protocol):
-    """It is closed with the reason, and counts until it is closed itself, even if its end is reported twice."""
+    """Each counts from its acceptance until its end, also if that is reported twice, or comes before its opening."""
     made = GatewayServer(
         make_context(gateway_protocol), None, None, GatewaySettings(max_connections=2), Encryption(), None
     )
-    first, second, third = (connection() for _ in range(3))
+    first = connection()
     reason = "there are more than gateway.max_connections=2"
-    assert [made.opened(client) for client in (first, second, third)] == [None, None, reason]
-    for client in (third, first, first):
-        made.closed(client)
-    assert made.opened(connection()) is None
-    assert (made.context.stats.connections, made.context.stats.accepted) == (2, 4)
+    assert [made.accepted() for _ in range(3)] == [None, None, reason]
+    made.left()
+    made.opened(first)
+    assert made.context.stats.connections == 2
+    made.closed(first)
+    made.closed(first)
+    assert [made.accepted(), made.accepted()] == [None, reason]
+    assert (made.context.stats.connections, made.context.stats.accepted) == (3, 5)
 
 
 def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monkeypatch):
@@ -49,6 +52,7 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monk
         active_at=1060.0,
         end=lambda reason, message: closed.append((reason, message)),
     )
+    made.accepted()
     made.opened(dripping)
     for now in (1060.0, 1061.0):
         monkeypatch.setattr("jobs.gateway.server.time.monotonic", lambda now=now: now)

@@ -1,18 +1,19 @@
-"""Clients behind a load balancer: their addresses, and connections without a header."""
+"""Connections from their acceptance: their number, and clients behind a load balancer."""
 
 import asyncio
 import logging
 import socket
 import ssl
+import struct
 from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
+from jobs.gateway.arrivals import LoadBalancers
 from jobs.gateway.connection import peer_of
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import Listener
-from jobs.gateway.proxied import LoadBalancers
 from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
 from quota.settings.gateway import GatewaySettings
@@ -158,6 +159,33 @@ async def test_what_a_connection_beyond_the_maximum_sends_with_its_header_is_not
         assert (stats.closed, stats.client_bytes) == ({"too_many": 1}, 1)
     with suppress(OSError):  # its load balancer has ended
         await first
+
+
+@pytest.mark.parametrize(("most", "trusting"), [(1, "TLS")], indirect=["trusting"])
+@pytest.mark.parametrize(("end", "seconds"), [("closed", 30.0), ("reset", 30.0), ("late", 1.5)])
+@pytest.mark.parametrize("begun", [b"", HEADER[:20], b"\x16\x03\x01\x02\x00"], ids=["nothing", "header", "handshake"])
+async def test_a_connection_counts_from_its_acceptance_until_it_ends(gateway, begun, end):
+    """Also while its header or its handshake is awaited."""
+    server, stats = gateway
+    source = ADDRESS if begun.startswith(HEADER[:4]) else HOST
+    with socket.create_connection(server, source_address=(source, 0)) as arriving:
+        arriving.sendall(begun)
+        await counted(stats, 1)
+        with suppress(ConnectionResetError):
+            await send(server, GARBAGE)
+        assert stats.closed == {"too_many": 1}
+        if end == "late":
+            await counted(stats, 0)
+        elif end == "reset":
+            arriving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await counted(stats, 0)
+
+
+async def counted(stats, connections):
+    """Wait until so many connections are counted."""
+    async with asyncio.timeout(20):
+        while stats.connections != connections:  # noqa: ASYNC110 counts have no event
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("trusting", [None])

@@ -1,15 +1,18 @@
-"""Connections that arrive through a load balancer, which names the client before the client's own first byte."""
+"""Connections from their acceptance to their first request: their number, a load balancer's header, and TLS."""
 
 import asyncio
 import ssl
-from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable, Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from jobs.gateway.connection import ClientConnection, peer_of
+from jobs.gateway.encryption import ClientTls
 from quota.wire.primitives import Malformed
 from quota.wire.proxy_header import missing_bytes, source_of
+
+if TYPE_CHECKING:
+    from jobs.gateway.server import GatewayServer
 
 
 class LoadBalancers:
@@ -19,10 +22,9 @@ class LoadBalancers:
         """Take addresses and networks (`gateway.load_balancers`)."""
         self._networks: list[IPv4Network | IPv6Network] = [ip_network(network) for network in networks]
 
-    def __bool__(self) -> bool:
-        return bool(self._networks)
-
     def __contains__(self, peer: str) -> bool:
+        if not self._networks:
+            return False
         try:
             address = ip_address(peer.partition("%")[0])  # without the zone of IPv6
         except ValueError:  # it has left already
@@ -30,21 +32,24 @@ class LoadBalancers:
         return any(address in network for network in self._networks)
 
 
-class ProxiedConnection(asyncio.BufferedProtocol):
-    """A connection whose client is not known yet, nor its TLS begun.
+class Arrival(asyncio.BufferedProtocol):
+    """A connection that counts from its acceptance, whose client is not known yet, nor its TLS begun.
 
-    `asyncio` begins TLS with the first byte of a connection; here it is begun after the header, of which no more bytes
-    are taken than it has. A connection that does not come from a load balancer is passed on at once.
+    `asyncio` begins TLS with the first byte of a connection, and tells of a connection once its handshake is done; here
+    TLS is begun after the header, of which no more bytes are taken than it has. A connection that does not come from a
+    load balancer is passed on at once.
     """
 
     def __init__(
         self,
+        host: "GatewayServer",
         make: Callable[[], ClientConnection],
         balancers: LoadBalancers,
         tls: ssl.SSLContext | None,
         seconds: float,
     ) -> None:
         """Take the client's connection to be made, its TLS, and the time for the header and for the handshake [s]."""
+        self._host = host
         self._make = make
         self._balancers = balancers
         self._tls = tls
@@ -55,10 +60,14 @@ class ProxiedConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the header, if the other side is a load balancer."""
+        """Refuse it if there are too many; wait for the header, if the other side is a load balancer."""
         self._transport = cast("asyncio.Transport", transport)
-        if peer_of(transport) in self._balancers:
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._refuse, "its PROXY header is late")
+        too_many = self._host.accepted()
+        if too_many:
+            self._refuse("too_many", too_many)
+        elif peer_of(transport) in self._balancers:
+            late = "load_balancer", "its PROXY header is late"
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._refuse, *late)
         else:
             self._pass_on()
 
@@ -72,7 +81,7 @@ class ProxiedConnection(asyncio.BufferedProtocol):
         try:
             missing = missing_bytes(self._header)
         except Malformed as error:
-            self._refuse(str(error))
+            self._refuse("load_balancer", str(error))
             return
         self._buffer = bytearray(missing)
         if not missing:
@@ -80,6 +89,7 @@ class ProxiedConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Forget the connection."""
+        self._host.left()
         self._end()
 
     def _pass_on(self, peer: str = "") -> None:
@@ -90,15 +100,14 @@ class ProxiedConnection(asyncio.BufferedProtocol):
         client.peer = peer
         protocol: asyncio.BaseProtocol = client
         if self._tls is not None:
-            loop = asyncio.get_running_loop()
-            protocol = SSLProtocol(loop, client, self._tls, None, server_side=True, ssl_handshake_timeout=self._seconds)  # type: ignore[arg-type]
+            protocol = ClientTls(client, self._tls, self._seconds, self._host.left)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, reason: str, why: str) -> None:
         transport = self._end()
         if transport is not None:
-            self._make().refused(transport, "load_balancer", why)
+            self._make().refused(transport, reason, why)
             transport.abort()
 
     def _end(self) -> asyncio.Transport | None:
