@@ -188,9 +188,9 @@ class ClientTls(SSLProtocol):
         super().__init__(loop, client, context, None, server_side=True, ssl_handshake_timeout=seconds)  # type: ignore[arg-type]
         self._on_lost = on_lost
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: BaseException | None) -> None:
         """End TLS."""
-        unfinished = self._app_state is AppProtocolState.STATE_INIT  # type: ignore[has-type]
+        unfinished = self._app_state is AppProtocolState.STATE_INIT  # type: ignore[attr-defined]
         super().connection_lost(exc)
         if unfinished:
             self._on_lost()
