@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM in a command, from its first import on."""
+"""Ctrl-C and SIGTERM in a command, from its first import on.
+
+Programs sleep for a minute in short pieces: a signal that comes just before the system call does not end its sleep.
+"""
 
 import signal
 import subprocess
@@ -13,7 +16,7 @@ import slow_module
 SLOW_MODULE = """
 import time
 print("ready", flush=True)
-time.sleep(60)
+any(time.sleep(0.05) for _ in range(1200))
 """
 STARTING = """
 import sys
@@ -23,7 +26,7 @@ class Slow:
     def find_spec(self, name, *_):
         if name == "jobs.cli.versions":
             print("ready", flush=True)
-            time.sleep(60)
+            any(time.sleep(0.05) for _ in range(1200))
 
 sys.meta_path.insert(0, Slow())
 from jobs.start import main
@@ -33,7 +36,7 @@ import time
 from jobs.stopping import exit_interrupted
 try:
     print("ready", flush=True)
-    time.sleep(60)
+    any(time.sleep(0.05) for _ in range(1200))
 except KeyboardInterrupt:
     print("cleaned up", flush=True)
     exit_interrupted()
@@ -45,7 +48,7 @@ import time
 from jobs.stopping import exit_interrupted
 try:
     print("ready", flush=True)
-    time.sleep(60)
+    any(time.sleep(0.05) for _ in range(1200))
 except KeyboardInterrupt:
     try:
         exit_interrupted()
@@ -92,12 +95,12 @@ from jobs.stopping import exit_interrupted, watch_interrupts
 class Held:
     def __del__(self):
         print("ready", flush=True)
-        time.sleep(60)
+        any(time.sleep(0.05) for _ in range(1200))
 
 watch_interrupts()
 try:
     Held()
-    time.sleep(60)
+    any(time.sleep(0.05) for _ in range(1200))
 except KeyboardInterrupt:
     exit_interrupted()
 """
