@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, cast
 
-from jobs.gateway.connection import ClientConnection, peer_of
+from jobs.gateway.connection import ClientConnection
 from jobs.gateway.encryption import ClientTls
 from quota.wire.primitives import Malformed
-from quota.wire.proxy_header import missing_bytes, source_of
+from quota.wire.proxy_header import missing_bytes, source_of, unmapped
 
 if TYPE_CHECKING:
     from jobs.gateway.server import GatewayServer
@@ -23,8 +23,6 @@ class LoadBalancers:
         self._networks: list[IPv4Network | IPv6Network] = [ip_network(network) for network in networks]
 
     def __contains__(self, peer: str) -> bool:
-        if not self._networks:
-            return False
         try:
             address = ip_address(peer.partition("%")[0])  # without the zone of IPv6
         except ValueError:  # it has left already
@@ -43,17 +41,18 @@ class Arrival(asyncio.BufferedProtocol):
     def __init__(
         self,
         host: "GatewayServer",
-        make: Callable[[], ClientConnection],
+        make: Callable[[str], ClientConnection],
         balancers: LoadBalancers,
         tls: ssl.SSLContext | None,
         seconds: float,
     ) -> None:
-        """Take the client's connection to be made, its TLS, and the time for the header and for the handshake [s]."""
+        """Take what makes a connection for a peer, its TLS, and the time for header and handshake, each [s]."""
         self._host = host
         self._make = make
         self._balancers = balancers
         self._tls = tls
         self._seconds = seconds
+        self._peer = ""
         self._header = bytearray()
         self._buffer = bytearray(missing_bytes(b""))
         self._transport: asyncio.Transport | None = None
@@ -62,10 +61,11 @@ class Arrival(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Refuse it if there are too many; wait for the header, if the other side is a load balancer."""
         self._transport = cast("asyncio.Transport", transport)
+        self._peer = peer_of(transport)
         too_many = self._host.accepted()
         if too_many:
             self._refuse("too_many", too_many)
-        elif peer_of(transport) in self._balancers:
+        elif self._peer in self._balancers:
             late = "load_balancer", "its PROXY header is late"
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._refuse, *late)
         else:
@@ -85,29 +85,29 @@ class Arrival(asyncio.BufferedProtocol):
             return
         self._buffer = bytearray(missing)
         if not missing:
-            self._pass_on(source_of(self._header) or "")
+            self._peer = source_of(self._header) or self._peer
+            self._pass_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Forget the connection."""
         self._host.left()
         self._end()
 
-    def _pass_on(self, peer: str = "") -> None:
+    def _pass_on(self) -> None:
         transport = self._end()
         if transport is None:
             return
-        client = self._make()  # its time to authenticate begins
-        client.peer = peer
+        client = self._make(self._peer)  # its time to authenticate begins
         protocol: asyncio.BaseProtocol = client
         if self._tls is not None:
-            protocol = ClientTls(client, self._tls, self._seconds, self._host.left)
+            protocol = ClientTls(self._host, client, self._tls, self._seconds)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 
     def _refuse(self, reason: str, why: str) -> None:
         transport = self._end()
         if transport is not None:
-            self._make().refused(transport, reason, why)
+            self._host.refused(self._peer, reason, why)
             transport.abort()
 
     def _end(self) -> asyncio.Transport | None:
@@ -116,3 +116,9 @@ class Arrival(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         return transport
+
+
+def peer_of(transport: asyncio.BaseTransport) -> str:
+    """Return the IP address of the other side; that of IPv4 in its own form, also on a socket of IPv6."""
+    name = transport.get_extra_info("peername")
+    return str(unmapped(ip_address(name[0]))) if name else "unknown"

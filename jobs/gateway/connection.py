@@ -56,7 +56,7 @@ class ClientConnection(asyncio.Protocol):
         "started_at",
     )
 
-    def __init__(self, host: "GatewayServer", listener: Listener) -> None:
+    def __init__(self, host: "GatewayServer", listener: Listener, peer: str) -> None:
         self._host = host
         self._listener = listener
         self._transport: asyncio.Transport | None = None
@@ -75,8 +75,8 @@ class ClientConnection(asyncio.Protocol):
         self.started_at = self.active_at = self.request_at = time.monotonic()
         self.closing_at: float | None = None
         """The time at which `close` was called."""
-        self.peer = ""
-        """The client's address; before the connection is made, that of which a load balancer has told."""
+        self.peer = peer
+        """The client's address, of which its load balancer has told if it has one."""
 
     # asyncio.Protocol
 
@@ -84,7 +84,6 @@ class ClientConnection(asyncio.Protocol):
         """Begin with a connection whose TLS, if it has any, is established."""
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport)
-        self.peer = self.peer or peer_of(transport)
         self._host.opened(self)
         try:
             user = self._host.user_of(self._certificate)
@@ -201,10 +200,6 @@ class ClientConnection(asyncio.Protocol):
         self.closing_at = time.monotonic()
         if self._transport is not None:
             self._transport.close()
-
-    def refused(self, transport: asyncio.BaseTransport, reason: str, message: str) -> None:
-        """Count a connection that was never made, because of what came before the client's requests."""
-        self._host.context.stats.add_closed(reason, self.peer or peer_of(transport), message, self.now())
 
     def stop_reading(self) -> None:
         """Accept no further requests, except one that is arriving; complete requests still get a response."""
@@ -357,15 +352,6 @@ class BrokerConnection(asyncio.Protocol):
         """Close the connection."""
         if self._transport is not None:
             self._transport.close()
-
-
-def peer_of(transport: asyncio.BaseTransport) -> str:
-    """Return the IP address of the other side; that of IPv4 in its own form, also on a socket of IPv6."""
-    name = transport.get_extra_info("peername")
-    if not name:
-        return "unknown"
-    ipv4 = str(name[0]).removeprefix("::ffff:")
-    return str(name[0]) if ":" in ipv4 else ipv4
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

@@ -5,14 +5,13 @@ import logging
 import ssl
 from asyncio import constants
 from asyncio.sslproto import AppProtocolState, SSLProtocol
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.gateway.connection import ClientConnection
 from jobs.gateway.watched import Watched
 from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
@@ -24,7 +23,9 @@ from quota.settings.security.clients import Security
 from quota.settings.security.files import read_certificates, secret_file, secret_value
 
 if TYPE_CHECKING:
+    from jobs.gateway.connection import ClientConnection
     from jobs.gateway.issuer import IssuedContexts
+    from jobs.gateway.server import GatewayServer
 
 _log = logging.getLogger(__name__)
 
@@ -167,40 +168,45 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
 
     Without the alert, the client takes it for a lost connection, and retries.
     """
-    if transport := protocol._transport:  # noqa: SLF001
+    if protocol._transport:  # noqa: SLF001
         protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
-        client = protocol._app_protocol  # noqa: SLF001
-        failed = protocol._app_state is AppProtocolState.STATE_INIT and not _is_probe(protocol, exc)  # type: ignore[attr-defined]  # noqa: SLF001
-        if isinstance(client, ClientConnection) and failed:
-            why = _reason(exc) if isinstance(exc, OSError) else str(exc)
-            client.refused(transport, "tls", f"its TLS handshake failed: {why}")
     _close(protocol, exc, message)
 
 
 class ClientTls(SSLProtocol):
-    """TLS of a client's connection, which tells if the connection ends before its handshake."""
+    """TLS of a client's connection, which tells the server if the connection ends before its handshake."""
 
     def __init__(
-        self, client: ClientConnection, context: ssl.SSLContext, seconds: float, on_lost: Callable[[], None]
+        self, host: "GatewayServer", client: "ClientConnection", context: ssl.SSLContext, seconds: float
     ) -> None:
-        """Take the time for the handshake [s], and what is called if it fails or the client leaves before."""
+        """Take the time for the handshake [s]."""
         loop = asyncio.get_running_loop()
         super().__init__(loop, client, context, None, server_side=True, ssl_handshake_timeout=seconds)  # type: ignore[arg-type]
-        self._on_lost = on_lost
+        self._host = host
+        self._peer = client.peer
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End TLS."""
-        unfinished = self._app_state is AppProtocolState.STATE_INIT  # type: ignore[attr-defined]
+        unfinished = self._is_unfinished
         super().connection_lost(exc)
         if unfinished:
-            self._on_lost()
+            self._host.left()
 
+    def _fatal_error(self, exc: BaseException, message: str = "Fatal error on transport") -> None:
+        if self._transport and self._is_unfinished and not self._is_probe(exc):
+            why = _reason(exc) if isinstance(exc, OSError) else str(exc)
+            self._host.refused(self._peer, "tls", f"its TLS handshake failed: {why}")
+        super()._fatal_error(exc, message)
 
-def _is_probe(protocol: SSLProtocol, exc: BaseException) -> bool:
-    """Return whether a connection ends before its ClientHello is complete, as those of health checks do."""
-    tls = protocol._sslobj  # type: ignore[attr-defined]  # noqa: SLF001
-    has_hello = tls is not None and tls.shared_ciphers() is not None
-    return isinstance(exc, ConnectionResetError) and not has_hello
+    @property
+    def _is_unfinished(self) -> bool:
+        return self._app_state is AppProtocolState.STATE_INIT  # type: ignore[attr-defined]
+
+    def _is_probe(self, exc: BaseException) -> bool:
+        """Return whether the connection ends before its ClientHello is complete, as those of health checks do."""
+        tls = self._sslobj  # type: ignore[attr-defined]
+        has_hello = tls is not None and tls.shared_ciphers() is not None
+        return isinstance(exc, ConnectionResetError) and not has_hello
 
 
 def _watched_certificate(settings: GatewaySettings) -> Watched[ServerCertificate]:

@@ -131,6 +131,10 @@ class GatewayServer:
         self._arriving -= 1
         self._count()
 
+    def refused(self, peer: str, reason: str, message: str) -> None:
+        """Count a connection that is closed because of what came before the client's requests."""
+        self.context.stats.add_closed(reason, peer, message, now_monotonic_ms())
+
     def opened(self, connection: ClientConnection) -> None:
         """Add an accepted connection, whose TLS, if it has any, is established."""
         self._arriving -= 1

@@ -12,7 +12,7 @@ _SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 _BEGINNING = struct.Struct(">12sBBH")
 _LOCAL, _PROXY = 0x20, 0x21
 """Version 2, and whether the connection is the load balancer's own or a client's."""
-_ADDRESSES = {0x11: (IPv4Address, 4), 0x21: (IPv6Address, 16)}
+_ADDRESSES: dict[int, tuple[type[IPv4Address | IPv6Address], int]] = {0x11: (IPv4Address, 4), 0x21: (IPv6Address, 16)}
 """The kinds of address and their sizes in bytes, by the family and the transport (TCP)."""
 _PORTS_BYTES = 4
 _MAX_BYTES = 4096
@@ -50,5 +50,9 @@ def source_of(header: bytes | bytearray) -> str | None:
     if command == _LOCAL or family not in _ADDRESSES:
         return None
     kind, width = _ADDRESSES[family]
-    source = kind(bytes(header[_BEGINNING.size : _BEGINNING.size + width]))
-    return str(getattr(source, "ipv4_mapped", None) or source)
+    return str(unmapped(kind(bytes(header[_BEGINNING.size : _BEGINNING.size + width]))))
+
+
+def unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address that an address of IPv6 stands for; any other one as it is."""
+    return getattr(address, "ipv4_mapped", None) or address

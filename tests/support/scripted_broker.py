@@ -7,7 +7,13 @@ from contextlib import contextmanager
 
 from quota.wire.headers import read_request_header, write_response
 
-_API_VERSIONS = 18
+_SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE = 17, 18, 36
+
+
+def accepted_login(mechanism, auth_bytes=b""):
+    """Return the answers to a login that the broker accepts, with its message."""
+    answer = {"errorCode": 0, "errorMessage": None, "authBytes": auth_bytes, "sessionLifetimeMs": 0}
+    return {_SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": [mechanism]}, _SASL_AUTHENTICATE: answer}
 
 
 class ScriptedBroker:

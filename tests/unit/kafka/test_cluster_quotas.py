@@ -13,7 +13,7 @@ from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker, accepted_login
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE, ALTER = 17, 36, 48, 49
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
@@ -213,13 +213,7 @@ PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "ann", "secret")
 
 
 def test_the_user_is_sent_by_plain(protocol, broker):
-    running = broker(
-        {
-            SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["PLAIN"]},
-            SASL_AUTHENTICATE: {"errorCode": 0, "errorMessage": None, "authBytes": b"", "sessionLifetimeMs": 0},
-            DESCRIBE: described(),
-        }
-    )
+    running = broker(accepted_login("PLAIN") | {DESCRIBE: described()})
     assert cluster(protocol, running.address, PLAIN).read() == {}
     assert (SASL_AUTHENTICATE, {"authBytes": b"\0ann\0secret"}) in running.requests
 
@@ -247,12 +241,7 @@ def test_a_rejected_login_is_reported_without_the_secret(protocol, broker, hands
 
 
 def test_an_invalid_utf_8_response_to_a_scram_login_is_an_error_of_the_cluster(protocol, broker):
-    running = broker(
-        {
-            SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["SCRAM-SHA-512"]},
-            SASL_AUTHENTICATE: {"errorCode": 0, "errorMessage": None, "authBytes": b"\xff", "sessionLifetimeMs": 0},
-        }
-    )
+    running = broker(accepted_login("SCRAM-SHA-512", b"\xff"))
     security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "ann", "secret")
     with pytest.raises(ClusterError, match="the response to the login by SCRAM-SHA-512 is malformed"):
         cluster(protocol, running.address, security).read()

@@ -11,7 +11,7 @@ from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 from quota.wire.builtin import BUILTIN
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker, accepted_login
 from tests.support.waiting import until
 
 LIST_OFFSETS, SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE = 2, 17, 18, 36
@@ -122,11 +122,7 @@ def test_a_broker_that_is_no_longer_a_replica_is_disconnected(broker, replicas):
 
 
 def test_it_logs_in(broker):
-    answers = {
-        SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["PLAIN"]},
-        SASL_AUTHENTICATE: {"errorCode": 0, "errorMessage": None, "authBytes": b"", "sessionLifetimeMs": 0},
-    }
-    made = broker(answers | ends(p0=7))
+    made = broker(accepted_login("PLAIN") | ends(p0=7))
     security = Security("SASL_PLAINTEXT", "PLAIN", "enforce", "secret")
     with closing(ReplicaEnds(Connection("ignored:9092", security), "quotas")) as replicas:
         assert replicas.fetch({at(made): [0]}) == ({0: 7}, True)

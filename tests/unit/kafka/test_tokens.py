@@ -21,7 +21,7 @@ from quota.settings.security.oauth import ClientCredentials
 from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
 from tests.support.broker import Authority
-from tests.support.scripted_broker import ScriptedBroker
+from tests.support.scripted_broker import ScriptedBroker, accepted_login
 from tests.support.token_server import Signer, TokenServer
 
 SECRET = 'a:b%20"c'  # noqa: S105
@@ -195,10 +195,7 @@ def logged_in(broker, security):
 @pytest.fixture
 def accepting():
     """A broker that accepts all tokens."""
-    accepted = {"errorCode": 0, "errorMessage": None, "authBytes": b"", "sessionLifetimeMs": 0}
-    handshake = {"errorCode": 0, "mechanisms": ["OAUTHBEARER"]}
-    answers = {ApiKey.SASL_HANDSHAKE: handshake, ApiKey.SASL_AUTHENTICATE: accepted}
-    with ScriptedBroker(BUILTIN, answers).listening() as broker:
+    with ScriptedBroker(BUILTIN, accepted_login("OAUTHBEARER")).listening() as broker:
         yield broker
 
 

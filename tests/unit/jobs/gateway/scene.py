@@ -137,7 +137,7 @@ class Scene:
         self.play = Play(protocol, **options)
         self.host = ConnectionHost(self.play.context, user)
         self.client = FakeTransport()
-        self.connection = ClientConnection(self.host, LISTENER)
+        self.connection = ClientConnection(self.host, LISTENER, "192.0.2.1")
         self.play.channel = self.connection.channel
         self.play.ports = self.ports = FakePorts()
         self.open()

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.gateway.arrivals import LoadBalancers
-from jobs.gateway.connection import peer_of
+from jobs.gateway.arrivals import LoadBalancers, peer_of
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import Listener
 from jobs.gateway.server import GatewayServer
@@ -20,6 +19,7 @@ from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, LOCAL, load_balancer
+from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
 
 HOST = "127.0.0.1"
@@ -152,8 +152,7 @@ async def test_what_a_connection_beyond_the_maximum_sends_with_its_header_is_not
     server, stats = gateway
     with load_balancer(HOST, 0, server) as address:
         first = asyncio.create_task(send(address, b"\0", ssl=trusting))
-        while not stats.client_bytes:  # noqa: ASYNC110 counts have no event
-            await asyncio.sleep(0.01)
+        await eventually(lambda: stats.client_bytes)
         with suppress(OSError):
             await send(address, GARBAGE, ssl=trusting)
         assert (stats.closed, stats.client_bytes) == ({"too_many": 1}, 1)
@@ -170,22 +169,15 @@ async def test_a_connection_counts_from_its_acceptance_until_it_ends(gateway, be
     source = ADDRESS if begun.startswith(HEADER[:4]) else HOST
     with socket.create_connection(server, source_address=(source, 0)) as arriving:
         arriving.sendall(begun)
-        await counted(stats, 1)
+        await eventually(lambda: stats.connections == 1)
         with suppress(ConnectionResetError):
             await send(server, GARBAGE)
         assert stats.closed == {"too_many": 1}
         if end == "late":
-            await counted(stats, 0)
+            await eventually(lambda: stats.connections == 0)
         elif end == "reset":
             arriving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    await counted(stats, 0)
-
-
-async def counted(stats, connections):
-    """Wait until so many connections are counted."""
-    async with asyncio.timeout(20):
-        while stats.connections != connections:  # noqa: ASYNC110 counts have no event
-            await asyncio.sleep(0.01)
+    await eventually(lambda: stats.connections == 0)
 
 
 @pytest.mark.parametrize("trusting", [None])

@@ -20,6 +20,7 @@ from quota.gateway.stats import GatewayStats
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.scripted_broker import ScriptedBroker
+from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
 
 
@@ -63,10 +64,10 @@ async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypat
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers = {1: ("127.0.0.1", broker.port)}
         following = asyncio.create_task(follow_brokers(brokers, Encryption(), gateway_protocol, stats))
-    await noted(lambda: stats.broker_failure)
+    await eventually(lambda: stats.broker_failure)
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers[1] = ("127.0.0.1", broker.port)
-        await noted(lambda: not stats.broker_failure)
+        await eventually(lambda: not stats.broker_failure)
     following.cancel()
 
 
@@ -83,9 +84,9 @@ async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol,
     monkeypatch.setattr(probe, "broker_failure", check)
     stats = GatewayStats()
     following = asyncio.create_task(follow_brokers({}, Encryption(), gateway_protocol, stats))
-    await noted(lambda: stats.broker_failure == "KeyError: 'a response'")
+    await eventually(lambda: stats.broker_failure == "KeyError: 'a response'")
     fails = False
-    await noted(lambda: not stats.broker_failure)
+    await eventually(lambda: not stats.broker_failure)
     following.cancel()
 
 
@@ -116,19 +117,19 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_pr
 
     following = asyncio.create_task(follow_joins(server, [first], ask))
     advertised |= {70_000: third, 2: second}
-    await noted(lambda: asked[second] > 2)
+    await eventually(lambda: asked[second] > 2)
     assert context.addresses.foreign([second])
     silent.clear()
-    await noted(lambda: not context.addresses.foreign([second]))
+    await eventually(lambda: not context.addresses.foreign([second]))
     assert own_address(second) == ("127.0.0.1", port + 1)
     advertised[2] = moved
-    await noted(lambda: server.serves(2, moved))
+    await eventually(lambda: server.serves(2, moved))
     assert own_address(moved) == ("127.0.0.1", port + 1)
     assert context.addresses.foreign([second])
 
     silent.add(first)
     advertised[1], advertised[2] = moved, second  # they swap their addresses, as new pods may
-    await noted(lambda: server.serves(1, moved) and server.serves(2, second))
+    await eventually(lambda: server.serves(1, moved) and server.serves(2, second))
     assert (own_address(moved), own_address(second)) == (("127.0.0.1", port), ("127.0.0.1", port + 1))
     following.cancel()
     for listening in server._servers.values():  # noqa: SLF001
@@ -140,12 +141,6 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_pr
             f"node id 70000 would have port {port + 69_999}; give its port in gateway.listeners"
         ),
     ]
-
-
-async def noted(condition):
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 a count that is no event
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.anyio

@@ -16,6 +16,7 @@ from quota.errors import BadInput
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority
+from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
 
 
@@ -76,8 +77,7 @@ async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gatew
         plain = socket.create_connection(("127.0.0.1", port), 5)
         client = ssl.create_default_context(cafile=str(authority.path))
         with await asyncio.to_thread(client.wrap_socket, plain, server_hostname="127.0.0.1"):
-            while not made.context.stats.connections:  # noqa: ASYNC110 counts have no event
-                await asyncio.sleep(0.01)
+            await eventually(lambda: made._connections)  # noqa: SLF001 its handshake is done
             await asyncio.wait_for(made._drain(), 15)  # noqa: SLF001
             assert not made.context.stats.connections
 
