@@ -193,7 +193,7 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
     """Each repeatedly changes another part of two quotas at once; the last values are in force, and all are logged."""
     prepare_topics(deployment)
     both = (ALICE, QuotaEntity("bob"))
-    write_records(deployment, [QuotaRecord(each, 1.0) for each in both])
+    write_records(deployment, [QuotaRecord(each, 100.0) for each in both])  # a value that no operator sets
     rounds = 8
 
     def alter(config):
