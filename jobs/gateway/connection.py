@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from jobs.gateway.buffers import buffered_bytes, limit_unsent
 from jobs.gateway.listeners import Listener
 from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MAX_HELD_BYTES = 64 * 1024
-"""The bytes buffered for a client that has to wait. Above them reading stops, and a disconnect is noticed later."""
 _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
 _COMMENT = "AlterClientQuotas at the gateway"
@@ -37,6 +36,7 @@ class ClientConnection(asyncio.Protocol):
         "_access",
         "_broker",
         "_broker_is_slow",
+        "_buffered",
         "_client_is_slow",
         "_connecting",
         "_held",
@@ -63,6 +63,7 @@ class ClientConnection(asyncio.Protocol):
         self._broker: BrokerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._pending: list[bytes] = []
+        self._buffered = 0
         self._held = 0
         self._taken = 0
         self._broker_is_slow = False
@@ -85,6 +86,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport)
         self._host.opened(self)
+        self.limit_buffered()
         try:
             user = self._host.user_of(self._certificate)
         except BadInput as error:
@@ -107,8 +109,8 @@ class ClientConnection(asyncio.Protocol):
         """Also close the connection to the broker."""
         self._transport = None
         self._host.closed(self)
-        self._host.holds(-self._held)
-        self._held = 0
+        self._host.buffer(-self._buffered)
+        self._buffered = self._held = 0
         for awaited in (self._reply, self._access):
             if awaited is not None:
                 awaited.cancel()
@@ -217,6 +219,23 @@ class ClientConnection(asyncio.Protocol):
         self._host.context.stats.broker_bytes += len(data)
         self.run(self.channel.from_broker, data)
 
+    def count_buffered(self) -> None:
+        """Tell the server how many bytes are buffered for either side."""
+        if self._transport is None:
+            return
+        buffered = self.channel.buffered_bytes + sum(map(len, self._pending)) + buffered_bytes(self._transport)
+        if self._broker is not None:
+            buffered += buffered_bytes(self._broker.transport)
+        if buffered != self._buffered:
+            more, self._buffered = buffered - self._buffered, buffered
+            self._host.buffer(more)
+
+    def limit_buffered(self) -> None:
+        """Buffer as much as all connections together allow, from now on."""
+        for transport in (self._transport, self._broker.transport if self._broker else None):
+            limit_unsent(transport, crowded=self._host.buffers.is_crowded)
+        self._read_as_far_as_allowed()
+
     def set_broker_slow(self, *, is_slow: bool) -> None:
         """Read from the client only as fast as the broker reads."""
         self._broker_is_slow = is_slow
@@ -225,12 +244,16 @@ class ClientConnection(asyncio.Protocol):
     @property
     def is_receiving_request(self) -> bool:
         """Whether the client has sent only a part of a request that is not forwarded as it arrives."""
-        return self._held > 0 and self._reading and not (self.channel.is_waiting or self.channel.is_full)
+        return self._held > 0 and self._reading and not self._waits
 
     @property
     def is_authenticated(self) -> bool:
         """Whether the broker has accepted the client."""
         return self.channel.user is not None
+
+    @property
+    def _waits(self) -> bool:
+        return self.channel.is_waiting or self.channel.is_full
 
     @property
     def _certificate(self) -> bytes | None:
@@ -243,8 +266,9 @@ class ClientConnection(asyncio.Protocol):
         if self._taken != self.channel.requests_taken:
             self._taken, self.request_at = self.channel.requests_taken, time.monotonic()
         held, self._held = self._held, self.channel.held_bytes
-        if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
-            self.end("memory", "all connections together buffer too much of incomplete requests")
+        buffers = self._host.buffers
+        if buffers.is_crowded and self._held > max(held, buffers.held_bytes) and not self._waits:
+            self.end("memory", "all connections together buffer too much, and this one a part of a request")
 
     async def _call_rates(self, call: RatesCall) -> None:
         rates = self._host.rates
@@ -272,7 +296,8 @@ class ClientConnection(asyncio.Protocol):
             self.run(self.channel.go_on, reply.result())
 
     def _read_as_far_as_allowed(self) -> None:
-        held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
+        self.count_buffered()
+        held = self._waits and self.channel.held_bytes > self._host.buffers.held_bytes
         connecting = self._broker is None and bool(self._pending)
         stopped = self._stopped and not self.channel.is_receiving
         reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or stopped)
@@ -299,21 +324,21 @@ class ClientConnection(asyncio.Protocol):
             broker.write(data)
         if self._client_is_slow:
             broker.pause_reading()
-        self._read_as_far_as_allowed()
+        self.limit_buffered()
 
 
 class BrokerConnection(asyncio.Protocol):
     """The connection to a broker that belongs to one client."""
 
-    __slots__ = ("_client", "_transport")
+    __slots__ = ("_client", "transport")
 
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
-        self._transport: asyncio.Transport | None = None
+        self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         _keep_alive(transport)
 
     def data_received(self, data: bytes) -> None:
@@ -322,7 +347,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Close the client's connection; the client reconnects when the broker is available again."""
-        self._transport = None
+        self.transport = None
         self._client.close()
 
     def pause_writing(self) -> None:
@@ -335,23 +360,23 @@ class BrokerConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send bytes to the broker."""
-        if self._transport is not None:
-            self._transport.write(data)
+        if self.transport is not None:
+            self.transport.write(data)
 
     def pause_reading(self) -> None:
         """Stop reading the broker's bytes."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Resume reading the broker's bytes."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def close(self) -> None:
         """Close the connection."""
-        if self._transport is not None:
-            self._transport.close()
+        if self.transport is not None:
+            self.transport.close()
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import ssl
-from asyncio import constants
 from asyncio.sslproto import AppProtocolState, SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobs.gateway.buffers import share_tls_buffer
 from jobs.gateway.watched import Watched
 from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BUFFER_BYTES = 64 * 1024
-"""What is received at once: four TLS records."""
-_buffer = memoryview(bytearray(_BUFFER_BYTES))
-"""The buffer of all connections: each copies what it has received before another one receives. `asyncio` would allocate
-256 KiB for each connection, before its handshake."""
-_MAX_HELD_KIB = 32
-"""What a TLS connection holds in either direction for a peer that does not read.
-
-`asyncio` has 512 KiB to be sent and 256 KiB received, which a hung broker would fill for each of its producers.
-"""
 _close = SSLProtocol._fatal_error  # noqa: SLF001
 _MODES = {"requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 """The values of `gateway.ssl_client_auth` that request certificates."""
@@ -125,11 +115,7 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
             "gateway.ssl_certificate_location",
             settings.address,
         )
-    SSLProtocol.max_size = _BUFFER_BYTES
-    for name, value in (("_ssl_buffer", _buffer.obj), ("_ssl_buffer_view", _buffer)):
-        setattr(SSLProtocol, name, _always(value))
-    for direction in ("READ", "WRITE"):
-        vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _MAX_HELD_KIB
+    share_tls_buffer()
     SSLProtocol._fatal_error = _close_after_alert  # type: ignore  # noqa: PGH003, SLF001
     certificate = _watched_certificate(settings) if settings.ssl_certificate_location else None
     clients = None
@@ -149,11 +135,6 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         own,
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
-
-
-def _always(value: object) -> property:
-    """Return an attribute that cannot be changed."""
-    return property(lambda _: value, lambda *_: None)
 
 
 def _is_loopback(address: str) -> bool:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from jobs.gateway.arrivals import Arrival, LoadBalancers
+from jobs.gateway.buffers import Buffers
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener, listener_of, own_address
@@ -39,8 +40,6 @@ _REQUEST_SECONDS = 60.0
 """The time that a client may take to send a request that is read whole [s]."""
 _MAX_IDLE_SECONDS = 600.0
 """The time after which an idle connection is closed: Kafka's default of `connections.max.idle.ms` [s]."""
-_MAX_HELD_BYTES = 128 * 1024 * 1024
-"""The limit of all connections together for incomplete and waiting requests."""
 
 
 class GatewayServer:
@@ -68,7 +67,7 @@ class GatewayServer:
         self._connections: dict[Hashable, ClientConnection] = {}
         self._arriving = 0
         """Accepted connections that are none of these yet."""
-        self._held_bytes = 0
+        self.buffers = Buffers()
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
@@ -80,7 +79,9 @@ class GatewayServer:
         stats.is_serving = True
         while not stop.is_set():
             stats.looped_at = time.monotonic()
+            self._relieve()
             if sweep.is_due():
+                stats.buffered_bytes = self.buffers.total
                 self._abort_unclosed()
                 self._close_idle()
                 self._encryption.refresh()
@@ -157,10 +158,10 @@ class GatewayServer:
         """Return the owner of a delegation token, which the broker behind a listener has accepted."""
         return await self._owners.find(listener.broker, token_id)
 
-    def holds(self, more: int) -> bool:
-        """Add to the bytes that connections buffer; return whether there are too many."""
-        self._held_bytes += more
-        return self._held_bytes > _MAX_HELD_BYTES
+    def buffer(self, more: int) -> None:
+        """Add to the bytes that connections buffer; once these are too many, have all buffer less."""
+        if self.buffers.add(more):
+            self._limit_buffered()
 
     def watch_mutes(self) -> None:
         """Schedule `_on_alarm` for the time when the next channel is unmuted."""
@@ -211,6 +212,18 @@ class GatewayServer:
             if connection is not None:
                 connection.run(connection.channel.resume)
         self.watch_mutes()
+
+    def _relieve(self) -> None:
+        """Let connections buffer as before once all together buffer less; what was sent meanwhile is counted."""
+        if self.buffers.is_crowded:
+            for connection in self._connections.values():
+                connection.count_buffered()
+            if self.buffers.relieve():
+                self._limit_buffered()
+
+    def _limit_buffered(self) -> None:
+        for connection in self._connections.values():
+            connection.limit_buffered()
 
     def _close_idle(self) -> None:
         """Close connections that do not authenticate in time, or are idle for too long."""

@@ -228,6 +228,11 @@ METRICS: Final = (
         "connections of clients that the gateway itself closed, by reason",
         ("reason",),
     ),
+    Metric(
+        "mutation_quota_gateway_buffered_bytes",
+        "bytes",
+        "bytes that all connections buffer; above 128 MiB each is read 16 KiB at a time",
+    ),
     Metric("mutation_quota_gateway_relayed_requests_total", "requests", "requests forwarded to brokers unchanged"),
     Metric("mutation_quota_gateway_bytes_total", "bytes", "bytes received from `clients` or `brokers`", ("sender",)),
     Metric(
@@ -376,6 +381,7 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield family("mutation_quota_gateway_connections", stats.connections)
     yield family("mutation_quota_gateway_accepted_connections_total", stats.accepted)
     yield family("mutation_quota_gateway_closed_connections_total", dict(stats.closed))
+    yield family("mutation_quota_gateway_buffered_bytes", stats.buffered_bytes)
     yield family("mutation_quota_gateway_relayed_requests_total", stats.relayed)
     received = {"clients": stats.client_bytes, "brokers": stats.broker_bytes}
     yield family("mutation_quota_gateway_bytes_total", received)

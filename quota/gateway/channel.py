@@ -132,6 +132,11 @@ class Channel:
         return len(self._requests)
 
     @property
+    def buffered_bytes(self) -> int:
+        """The number of buffered bytes of the client's requests, and of the broker's responses."""
+        return len(self._requests) + self._pipeline.held_bytes
+
+    @property
     def requests_taken(self) -> int:
         """The number of the client's requests that were read or begun to be forwarded."""
         return self._requests.taken

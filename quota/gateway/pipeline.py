@@ -59,6 +59,11 @@ class Pipeline:
         """Whether no request may start until a response arrives."""
         return len(self._expected) >= _MAX_EXPECTED
 
+    @property
+    def held_bytes(self) -> int:
+        """The number of buffered bytes of responses that are read whole."""
+        return len(self._responses)
+
     # Requests
 
     def expect(self, header: RequestHeader, handle: Handler | None = None, in_pieces: InPieces | None = None) -> None:

@@ -37,6 +37,8 @@ class GatewayStats:
     """Connections accepted."""
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that the gateway closed itself, by reason."""
+    buffered_bytes: int = 0
+    """What all connections together buffer, as of the last sweep [bytes]."""
     relayed: int = 0
     """The number of requests forwarded unchanged."""
     client_bytes: int = 0

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from jobs.gateway.buffers import Buffers
 from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
 from quota.kafka.asking import Asked
@@ -17,6 +18,8 @@ class FakeTransport:
 
     def __init__(self):
         self.written = bytearray()
+        self.unsent = 0
+        self.limits = None
         self.reading = True
         self.closed = self.aborted = False
 
@@ -25,6 +28,12 @@ class FakeTransport:
 
     def write(self, data):
         self.written += data
+
+    def get_write_buffer_size(self):
+        return self.unsent
+
+    def set_write_buffer_limits(self, *limits):
+        self.limits = limits
 
     def pause_reading(self):
         self.reading = False
@@ -92,7 +101,7 @@ class ConnectionHost:
         self.error = None
         self.broker = self.made = None
         self.attempts = 0
-        self.held, self.most_held = 0, 10**9
+        self.buffers = Buffers()
 
     def opened(self, connection):
         pass
@@ -114,9 +123,8 @@ class ConnectionHost:
             raise self.user
         return self.user
 
-    def holds(self, more):
-        self.held += more
-        return self.held > self.most_held
+    def buffer(self, more):
+        self.buffers.add(more)
 
     async def connect(self, _listener, _certificate, make):
         self.attempts += 1

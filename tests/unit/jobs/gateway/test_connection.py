@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from jobs.gateway.buffers import limit_received
 from quota.errors import BadInput, ClusterError
 from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionReply
@@ -22,6 +23,16 @@ pytestmark = pytest.mark.anyio
 def on(gateway_protocol):
     """A scene, which is played on the event loop of a test."""
     return Scene(gateway_protocol)
+
+
+MANY = 200_000_000
+
+
+@pytest.fixture
+def crowd():
+    """Have others buffer so much that all have to buffer less; the limits of all transports are set back."""
+    yield lambda on: (on.host.buffers.add(MANY), on.connection.limit_buffered())
+    limit_received(crowded=False)
 
 
 def metadata(on):
@@ -261,34 +272,59 @@ async def test_a_pause_ends_by_itself(on):
         on.serve()
 
 
-async def test_a_connection_with_an_endless_request_is_closed_when_all_connections_hold_too_much(on):
-    """Its bytes are released; a connection that holds little is not closed."""
-    on.host.most_held = 200_000
+async def test_a_connection_with_an_endless_request_is_closed_when_all_connections_buffer_too_much(on, crowd):
+    """Its bytes are released; a connection that holds little is not closed, nor one that does not grow."""
     on.receive(struct.pack(">ihhi", 1_000_000, 3, 12, 1))
-    on.receive(bytes(60_000))
-    assert (on.client.is_closing(), on.host.held) == (False, 60_012)
-    on.host.held += 150_000
+    on.receive(bytes(15_000))
+    crowd(on)
     on.receive(b"x")
-    assert not on.client.is_closing()
-    on.receive(bytes(10_000))
+    assert (on.client.is_closing(), on.host.buffers.total) == (False, MANY + 15_013)
+    on.receive(bytes(2_000))
     assert on.client.is_closing()
     on.connection.connection_lost(None)
-    assert on.host.held == 150_000
+    assert on.host.buffers.total == MANY
     assert on.play.context.stats.closed == {"memory": 1}
+
+
+async def test_a_waiting_client_is_read_less_far_when_all_connections_buffer_too_much(on, crowd):
+    """It is read further once they buffer less."""
+    on.receive(creation(on))
+    await on.connect()
+    on.serve()
+    on.receive(b"".join(metadata(on) for _ in range(20_000 // len(metadata(on)))))
+    assert (on.connection.channel.is_waiting, on.client.reading) == (True, True)
+    crowd(on)
+    assert not on.client.reading
+    on.host.buffers.add(-MANY)
+    assert on.host.buffers.relieve()
+    on.connection.limit_buffered()
+    assert on.client.reading
+
+
+async def test_what_is_not_sent_to_either_side_is_counted_until_the_client_leaves(on):
+    """So is what waits for the connection to the broker."""
+    on.receive(metadata(on))
+    assert on.host.buffers.total == len(metadata(on))
+    await on.connect()
+    on.client.unsent, on.host.broker.unsent = 300, 5000
+    on.connection.count_buffered()
+    assert on.host.buffers.total == 5300
+    on.connection.connection_lost(None)
+    assert on.host.buffers.total == 0
 
 
 @pytest.mark.parametrize(
     ("endless", "reason"), [(True, "memory"), (False, "not_offered")], ids=["too much is held", "an unknown API"]
 )
-async def test_a_connection_is_closed_after_the_answers_in_flight(on, endless, reason):
+async def test_a_connection_is_closed_after_the_answers_in_flight(on, crowd, endless, reason):
     """What arrives after that releases its memory at once, and reaches no broker."""
-    on.host.most_held = 0
     on.receive(metadata(on))
     await on.connect()
+    crowd(on)
     begun = struct.pack(">ihhi", 1_000_000, 3, 12, 9) + bytes(70_000)
     on.receive(begun if endless else struct.pack(">ihhih", 12, 999, 0, 9, -1) + bytes(2))
     on.receive(b"more")
-    assert (on.client.is_closing(), on.host.held, bytes(on.client.written)) == (False, 0, b"")
+    assert (on.client.is_closing(), on.host.buffers.total, bytes(on.client.written)) == (False, MANY, b"")
     on.serve()
     assert on.client.is_closing()
     assert len(on.client.written) > 20
@@ -302,11 +338,11 @@ async def test_a_client_that_leaves_during_a_pause_holds_nothing_any_more(on):
     await on.connect()
     on.serve()
     on.receive(struct.pack(">ihhi", 1_000_000, 19, 7, 9) + bytes(50_000))
-    assert on.host.held > 50_000
+    assert on.host.buffers.total > 50_000
     on.connection.connection_lost(None)
     on.connection.run(on.connection.channel.go_on)  # as the timer does
     on.connection.from_broker(b"late")
-    assert on.host.held == 0
+    assert on.host.buffers.total == 0
 
 
 async def test_a_request_that_drips_in_is_noticed_and_requests_one_after_the_other_are_not(on, monkeypatch):

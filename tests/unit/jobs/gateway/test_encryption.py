@@ -8,12 +8,14 @@ import time
 
 import pytest
 
+from jobs.gateway import buffers
 from jobs.gateway.encryption import certificate_requests, make_encryption
 from jobs.gateway.issuer import Issuer
 from quota.errors import BadInput
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority, Certificate
+from tests.support.waiting import eventually
 from tests.unit.jobs.gateway.conftest import relink
 
 HOST = "127.0.0.1"
@@ -315,8 +317,8 @@ def test_files_that_cannot_be_used_are_one_line(clients):
         encryption_of(Security("SSL", ssl_certificate="nonsense"), **clients[0])
 
 
-def test_connections_over_tls_share_one_buffer_and_no_data(certificates):
-    """`asyncio` has one of 256 KiB for each; the attribute is not public."""
+def test_connections_over_tls_share_one_buffer_and_no_data(certificates, monkeypatch):
+    """`asyncio` has one of 256 KiB for each; the attribute is not public. A few receive much of it at once."""
     authority, own = certificates
     encryption = encryption_of(ssl_certificate_location=own.path, ssl_key_location=own.key)
 
@@ -325,7 +327,7 @@ def test_connections_over_tls_share_one_buffer_and_no_data(certificates):
             writer.write(data)
         writer.close()
 
-    async def buffers():
+    async def echoed():
         client = ssl.create_default_context(cafile=str(authority.path))
         async with await asyncio.start_server(echo, HOST, 0, ssl=encryption.clients) as listening:
             address = listening.sockets[0].getsockname()
@@ -334,10 +336,13 @@ def test_connections_over_tls_share_one_buffer_and_no_data(certificates):
             for (_, writer), data in zip(opened, sent, strict=True):
                 writer.write(data)
             assert list(await asyncio.gather(*(reader.readexactly(300_000) for reader, _ in opened))) == sent
+            assert len(buffers._wide) == 2  # noqa: SLF001
             for _, writer in opened:
                 writer.close()
+            await eventually(lambda: not buffers._wide)  # noqa: SLF001
             return [writer.transport._ssl_protocol._ssl_buffer for _, writer in opened]  # noqa: SLF001
 
-    first, *others = asyncio.run(buffers())
+    monkeypatch.setattr(buffers, "_MAX_WIDE", 2)
+    first, *others = asyncio.run(echoed())
     assert len(first) == 64 * 1024
     assert all(other is first for other in others)

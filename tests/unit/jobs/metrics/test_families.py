@@ -142,7 +142,7 @@ def test_in_its_first_batch_a_query_reports_its_start_and_no_lag():
 
 
 def test_a_gateway_reports_its_connections_and_what_went_wrong():
-    stats = GatewayStats(connections=2, accepted=7, relayed=30, client_bytes=400, broker_bytes=5000)
+    stats = GatewayStats(connections=2, accepted=7, buffered_bytes=11, relayed=30, client_bytes=400, broker_bytes=5000)
     stats.undecided, stats.late = 5, 2
     stats.closed = Counter({"malformed": 3, "idle": 1})
     stats.add_foreign([("kafka-1", 9092), ("kafka-1", 9092)])
@@ -153,6 +153,7 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
             ("mutation_quota_gateway_accepted_connections_total",): 7,
             ("mutation_quota_gateway_closed_connections_total", ("reason", "malformed")): 3,
             ("mutation_quota_gateway_closed_connections_total", ("reason", "idle")): 1,
+            ("mutation_quota_gateway_buffered_bytes",): 11,
             ("mutation_quota_gateway_relayed_requests_total",): 30,
             ("mutation_quota_gateway_bytes_total", ("sender", "clients")): 400,
             ("mutation_quota_gateway_bytes_total", ("sender", "brokers")): 5000,
