@@ -29,6 +29,9 @@ WITH_OLDER_KAFKA := tests/integration/jobs/test_pipeline.py tests/integration/co
 # More options of pytest: make test OPTIONS="--durations 25"
 OPTIONS ?=
 
+# Without bytecode, each of the hundreds of processes that tests start would compile the project.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-soak gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
 
@@ -187,7 +190,7 @@ $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 
 # The classes that Spark's JVMs load in tests: each start takes two thirds of the processor time.
 $(CLASSES): $(PACKAGES) $(JARS)
-	@echo "writing the class archive of the tests (180 MB; half a minute)"
+	@echo "writing the class archives of the tests (230 MB; half a minute)"
 	@$(BIN)/python -m tests.support.class_archive 2>.jars/tests.log >&2 || { tail -n 5 .jars/tests.log; exit 1; }
 	@touch $@
 

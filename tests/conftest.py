@@ -8,6 +8,7 @@ from collections import Counter
 import hypothesis
 import pytest
 
+from jobs.sandbox import broker as sandbox
 from jobs.sandbox.broker import Broker, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from jobs.spark.session import session
@@ -15,7 +16,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import OTHER_JARS, secure_broker
 from tests.support.deployment import make_deployment
-from tests.support.programs import SPARK_ENVIRONMENT
+from tests.support.programs import BROKER_ARCHIVE, SPARK_ENVIRONMENT, with_archive
 
 # No deadline, because a busy machine is no failure, and no chance, so that the same code gives the same result. Random
 # examples: `pytest --hypothesis-profile=random`, and the long forms (`make conformance`).
@@ -24,6 +25,7 @@ hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 os.environ.update(SPARK_ENVIRONMENT)
+sandbox.JAVA_OPTIONS = (*sandbox.JAVA_OPTIONS, *with_archive(BROKER_ARCHIVE))
 
 # In the background of a shell Ctrl-C is ignored, also by the commands that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -115,14 +115,14 @@ class Broker:
         port: int = 0,
         extra_properties: str = "",
         *,
-        java_options: Sequence[str] = JAVA_OPTIONS,
+        java_options: Sequence[str] | None = None,
     ) -> None:
         """Prepare a broker, whose folder of data is created, or reused; port 0 is any free one.
 
         `extra_properties` are lines of `server.properties` that override the defaults; {host}, {port} and
-        {controller_port} are replaced.
+        {controller_port} are replaced. `java_options` replace `JAVA_OPTIONS`.
         """
-        self._java_options = java_options
+        self._java_options = JAVA_OPTIONS if java_options is None else java_options
         self._data = data.resolve()
         self._output_file = self._data / "broker.out"
         self._log_file = self._data / "broker.log"
@@ -339,7 +339,7 @@ def is_listening(port: int) -> bool:
 
 @contextmanager
 def embedded_broker(
-    settings: Settings, port: int, data: Path | None = None, *, java_options: Sequence[str] = JAVA_OPTIONS
+    settings: Settings, port: int, data: Path | None = None, *, java_options: Sequence[str] | None = None
 ) -> Iterator[Broker]:
     """Run a broker inside the block, with the topics prepared; port 0 is any free one."""
     folder = data or settings.storage.local_folder("broker")

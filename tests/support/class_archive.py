@@ -1,7 +1,7 @@
-"""Writes the archive of the classes that Spark's JVMs load in tests, which then start with two thirds of the work.
+"""Writes archives of the classes of Spark's JVMs and of brokers, which then start with two thirds of the work in tests.
 
-`python -m tests.support.class_archive`, as `make test` does once. It is the archive that a job writes when it ends;
-another Java, or other jars, ignore it.
+`python -m tests.support.class_archive`, as `make test` does once. Spark's is the archive that a job writes when it
+ends; another Java, or other jars, ignore them.
 """
 
 import os
@@ -9,19 +9,21 @@ import subprocess
 import sys
 from tempfile import TemporaryDirectory
 
-from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker, with_plaintext_cluster
 from quota.kafka.requests import RequestWriter
 from quota.settings import load_settings
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
-from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, command_line
+from tests.support.programs import BROKER_ARCHIVE, CLASS_ARCHIVES, OWN_ARCHIVE, command_line
 
 
 def write() -> int:
     """Run `enforce --once` on one request; return its exit code."""
     with TemporaryDirectory() as folder:
         settings = load_settings([f"storage.root={folder}"], environment={})
-        with embedded_broker(settings, port=0) as broker:
+        CLASS_ARCHIVES.mkdir(parents=True, exist_ok=True)
+        writing = [*JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={BROKER_ARCHIVE}"]
+        with embedded_broker(settings, port=0, java_options=writing) as broker:
             settings = with_plaintext_cluster(settings, broker.address)
             writer = RequestWriter(settings)
             writer.send_bytes(settings.topics.requests, request_json(1))

@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,16 +23,24 @@ JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSiz
 """A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
 CLASS_ARCHIVES = CHECKOUT / ".jars" / "archives"
-"""The classes of Spark's JVM, with which it starts quicker; `tests.support.class_archive` writes them."""
+"""The classes of JVMs, which start with two thirds of the work; `tests.support.class_archive` writes them."""
+
+BROKER_ARCHIVE = CLASS_ARCHIVES / "broker.jsa"
+
+
+def with_archive(archive):
+    """Return the options of a JVM that uses an archive of its classes, if there is one."""
+    return [f"-XX:SharedArchiveFile={archive}", *SILENT.split()] if archive.exists() else []
+
+
+_ARCHIVED = [
+    shlex.quote(option) for archive in CLASS_ARCHIVES.glob("enforce-*.jsa") for option in with_archive(archive)
+]
 
 OWN_ARCHIVE = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
 """Environment of a job that uses or writes a class archive by its own settings."""
 
-SPARK_ENVIRONMENT = {
-    "SPARK_SUBMIT_OPTS": " ".join(
-        [JVM_OPTIONS, *(f'"-XX:SharedArchiveFile={archive}" {SILENT}' for archive in CLASS_ARCHIVES.glob("*.jsa"))]
-    )
-}
+SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": " ".join([JVM_OPTIONS, *_ARCHIVED])}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
