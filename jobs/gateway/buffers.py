@@ -7,7 +7,7 @@ from asyncio.sslproto import SSLProtocol
 
 HELD_BYTES = 64 * 1024
 """What is buffered of requests that wait. Above it the client is not read, and a disconnect is noticed later."""
-CROWDED_BYTES = 16 * 1024
+CROWDED_BYTES = 16 * 1024 + 256
 """As above, and what is received at once, while all connections together buffer too much: a TLS record."""
 _MAX_BYTES = 128 * 1024 * 1024
 """What all connections together buffer before each may buffer less."""
@@ -19,7 +19,7 @@ _MAX_WIDE = 1000
 
 It takes a third less processor time; but OpenSSL's buffers never shrink, and then keep 185 KB a connection, not 58 KB.
 """
-_MAX_UNSENT_TLS_KIB = 32
+_TLS_HIGH_WATER_KIB = 32
 """What a TLS connection holds in either direction for a peer that does not read.
 
 `asyncio` has 512 KiB to be sent and 256 KiB received, which a hung broker would fill for each of its producers.
@@ -27,7 +27,6 @@ _MAX_UNSENT_TLS_KIB = 32
 _wide_buffer = memoryview(bytearray(64 * 1024))
 """The buffer of all TLS connections: each copies what it has received before another one receives. `asyncio` would
 allocate 256 KiB for each connection, before its handshake."""
-_narrow_buffer = _wide_buffer[:CROWDED_BYTES]
 _wide: set[SSLProtocol] = set()
 _received, _lost = SSLProtocol.buffer_updated, SSLProtocol.connection_lost
 
@@ -36,28 +35,27 @@ class Buffers:
     """The number of bytes that all connections buffer, in either direction.
 
     While it is too large, the gateway is crowded: of a connection `CROWDED_BYTES` are read at once, and only after what
-    was read before is sent. So those that hold most wait first, and the limit is exceeded by `CROWDED_BYTES` for each
-    connection at most; with TLS by three times as much: a record that has arrived in part, one to be encrypted, and
-    one that is encrypted.
+    was read before is sent. So those that hold most wait first. The limit is then exceeded by `CROWDED_BYTES` for each
+    connection, or three times as much with TLS (a record that has arrived in part, one to be encrypted, and one that is
+    encrypted), and by responses that are read whole.
     """
 
     def __init__(self) -> None:
         self.total = 0
         self.is_crowded = False
 
-    def add(self, more: int) -> bool:
-        """Add what a connection buffers more than before; return whether the gateway has become crowded by it."""
-        self.total += more
-        if self.is_crowded or self.total <= _MAX_BYTES:
-            return False
-        self._set_crowded(crowded=True)
-        return True
+    @property
+    def is_over(self) -> bool:
+        """Whether there are so many that the gateway has to become crowded."""
+        return self.total > _MAX_BYTES and not self.is_crowded
 
-    def relieve(self) -> bool:
-        """Return whether the gateway is no longer crowded; the total is exact."""
-        if not self.is_crowded or self.total > _RELIEVED_BYTES:
+    def update(self) -> bool:
+        """Become crowded, or no longer; return whether this has changed. The total is exact."""
+        crowded = self.total > (_RELIEVED_BYTES if self.is_crowded else _MAX_BYTES)
+        if crowded == self.is_crowded:
             return False
-        self._set_crowded(crowded=False)
+        self.is_crowded = crowded
+        limit_received(crowded=crowded)
         return True
 
     @property
@@ -65,15 +63,11 @@ class Buffers:
         """What each connection may buffer of requests that wait."""
         return CROWDED_BYTES if self.is_crowded else HELD_BYTES
 
-    def _set_crowded(self, *, crowded: bool) -> None:
-        self.is_crowded = crowded
-        limit_received(crowded=crowded)
-
 
 def share_tls_buffer() -> None:
     """Have TLS connections, of clients and to brokers, share a buffer and hold less than `asyncio`'s own limits."""
     for direction in ("READ", "WRITE"):
-        vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _MAX_UNSENT_TLS_KIB
+        vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _TLS_HIGH_WATER_KIB
     for name in ("_ssl_buffer", "_ssl_buffer_view"):
         setattr(SSLProtocol, name, property(lambda _: _wide_buffer, lambda *_: None))
     SSLProtocol.max_size = len(_wide_buffer)
@@ -88,12 +82,12 @@ def limit_received(*, crowded: bool) -> None:
     SSLProtocol.get_buffer = _narrow if crowded else _narrow_or_wide  # type: ignore[method-assign, assignment]
 
 
-def _narrow(_protocol: SSLProtocol, _hint: int) -> memoryview:
-    return _narrow_buffer
+def _narrow(protocol: SSLProtocol, _hint: int) -> memoryview:
+    return protocol._ssl_buffer_view[:CROWDED_BYTES]  # type: ignore[attr-defined,no-any-return]  # noqa: SLF001
 
 
 def _narrow_or_wide(protocol: SSLProtocol, _hint: int) -> memoryview:
-    return _wide_buffer if protocol in _wide else _narrow_buffer
+    return protocol._ssl_buffer_view if protocol in _wide else _narrow(protocol, _hint)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def _buffer_updated(protocol: SSLProtocol, nbytes: int) -> None:
@@ -120,11 +114,11 @@ def buffered_bytes(transport: asyncio.Transport | None) -> int:
 
 def limit_unsent(transport: asyncio.Transport | None, *, crowded: bool) -> None:
     """Have a transport pause its protocol as soon as something is not sent, or at the default limits."""
-    if transport is None:
+    if transport is None or transport.is_closing():
         return
     limits = (1, 0) if crowded else ()
-    transport.set_write_buffer_limits(*limits)
     tls = getattr(transport, "_ssl_protocol", None)
     if tls is not None:
         transport.set_read_buffer_limits(*limits)  # type: ignore[attr-defined]
         limit_unsent(tls._transport, crowded=crowded)  # noqa: SLF001
+    transport.set_write_buffer_limits(*limits)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from jobs.gateway.buffers import buffered_bytes, limit_unsent
+from jobs.gateway.buffers import HELD_BYTES, buffered_bytes, limit_unsent
 from jobs.gateway.listeners import Listener
 from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
+_DELIVERY_SECONDS = 30.0
+"""How long the rest of what a client has sent is kept for its broker after it has left: as `asyncio` does with TLS."""
 _COMMENT = "AlterClientQuotas at the gateway"
 """The comment of the changes of quotas that clients make."""
 
@@ -86,7 +88,6 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         _keep_alive(transport)
         self._host.opened(self)
-        self.limit_buffered()
         try:
             user = self._host.user_of(self._certificate)
         except BadInput as error:
@@ -198,10 +199,9 @@ class ClientConnection(asyncio.Protocol):
         if reason:
             self._host.context.stats.add_closed(reason, self.peer, message, self.now())
         if self.closing_at is not None:
-            return  # the transport of TLS can no longer be aborted if it is closed twice
+            return
         self.closing_at = time.monotonic()
-        if self._transport is not None:
-            self._transport.close()
+        _close(self._transport)
 
     def stop_reading(self) -> None:
         """Accept no further requests, except one that is arriving; complete requests still get a response."""
@@ -219,16 +219,15 @@ class ClientConnection(asyncio.Protocol):
         self._host.context.stats.broker_bytes += len(data)
         self.run(self.channel.from_broker, data)
 
-    def count_buffered(self) -> None:
-        """Tell the server how many bytes are buffered for either side."""
+    def count_buffered(self) -> int:
+        """Count the bytes that are buffered for either side; return how many more they are than before."""
         if self._transport is None:
-            return
-        buffered = self.channel.buffered_bytes + sum(map(len, self._pending)) + buffered_bytes(self._transport)
+            return 0
+        before = self._buffered
+        self._buffered = self.channel.buffered_bytes + sum(map(len, self._pending)) + buffered_bytes(self._transport)
         if self._broker is not None:
-            buffered += buffered_bytes(self._broker.transport)
-        if buffered != self._buffered:
-            more, self._buffered = buffered - self._buffered, buffered
-            self._host.buffer(more)
+            self._buffered += buffered_bytes(self._broker.transport)
+        return self._buffered - before
 
     def limit_buffered(self) -> None:
         """Buffer as much as all connections together allow, from now on."""
@@ -266,8 +265,7 @@ class ClientConnection(asyncio.Protocol):
         if self._taken != self.channel.requests_taken:
             self._taken, self.request_at = self.channel.requests_taken, time.monotonic()
         held, self._held = self._held, self.channel.held_bytes
-        buffers = self._host.buffers
-        if buffers.is_crowded and self._held > max(held, buffers.held_bytes) and not self._waits:
+        if self._host.buffers.is_crowded and self._held > max(held, HELD_BYTES) and not self._waits:
             self.end("memory", "all connections together buffer too much, and this one a part of a request")
 
     async def _call_rates(self, call: RatesCall) -> None:
@@ -296,7 +294,8 @@ class ClientConnection(asyncio.Protocol):
             self.run(self.channel.go_on, reply.result())
 
     def _read_as_far_as_allowed(self) -> None:
-        self.count_buffered()
+        if more := self.count_buffered():
+            self._host.buffer(more)
         held = self._waits and self.channel.held_bytes > self._host.buffers.held_bytes
         connecting = self._broker is None and bool(self._pending)
         stopped = self._stopped and not self.channel.is_receiving
@@ -330,10 +329,11 @@ class ClientConnection(asyncio.Protocol):
 class BrokerConnection(asyncio.Protocol):
     """The connection to a broker that belongs to one client."""
 
-    __slots__ = ("_client", "transport")
+    __slots__ = ("_client", "_late", "transport")
 
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
+        self._late: asyncio.TimerHandle | None = None
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -348,6 +348,8 @@ class BrokerConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Close the client's connection; the client reconnects when the broker is available again."""
         self.transport = None
+        if self._late is not None:
+            self._late.cancel()
         self._client.close()
 
     def pause_writing(self) -> None:
@@ -374,9 +376,16 @@ class BrokerConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def close(self) -> None:
-        """Close the connection."""
-        if self.transport is not None:
-            self.transport.close()
+        """Close the connection once sent data is delivered, for which a broker that hangs has half a minute."""
+        if self.transport is not None and self._late is None:
+            _close(self.transport)
+            self._late = asyncio.get_running_loop().call_later(_DELIVERY_SECONDS, self.transport.abort)
+
+
+def _close(transport: asyncio.Transport | None) -> None:
+    """Close a transport once sent data is delivered; that of TLS can no longer be aborted if it is closed twice."""
+    if transport is not None and not transport.is_closing():
+        transport.close()
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

@@ -79,9 +79,10 @@ class GatewayServer:
         stats.is_serving = True
         while not stop.is_set():
             stats.looped_at = time.monotonic()
-            self._relieve()
-            if sweep.is_due():
-                stats.buffered_bytes = self.buffers.total
+            due = sweep.is_due()
+            if due or self.buffers.is_crowded:
+                self._update_buffers()
+            if due:
                 self._abort_unclosed()
                 self._close_idle()
                 self._encryption.refresh()
@@ -160,8 +161,9 @@ class GatewayServer:
 
     def buffer(self, more: int) -> None:
         """Add to the bytes that connections buffer; once these are too many, have all buffer less."""
-        if self.buffers.add(more):
-            self._limit_buffered()
+        self.buffers.total += more
+        if self.buffers.is_over:
+            self._update_buffers()
 
     def watch_mutes(self) -> None:
         """Schedule `_on_alarm` for the time when the next channel is unmuted."""
@@ -213,17 +215,14 @@ class GatewayServer:
                 connection.run(connection.channel.resume)
         self.watch_mutes()
 
-    def _relieve(self) -> None:
-        """Let connections buffer as before once all together buffer less; what was sent meanwhile is counted."""
-        if self.buffers.is_crowded:
-            for connection in self._connections.values():
-                connection.count_buffered()
-            if self.buffers.relieve():
-                self._limit_buffered()
-
-    def _limit_buffered(self) -> None:
-        for connection in self._connections.values():
-            connection.limit_buffered()
+    def _update_buffers(self) -> None:
+        """Count what all connections buffer, less what was sent meanwhile, and limit each if these are too many."""
+        connections = list(self._connections.values())
+        self.buffers.total += sum(connection.count_buffered() for connection in connections)
+        self.context.stats.buffered_bytes = self.buffers.total
+        if self.buffers.update():
+            for connection in connections:
+                connection.limit_buffered()
 
     def _close_idle(self) -> None:
         """Close connections that do not authenticate in time, or are idle for too long."""
@@ -255,6 +254,7 @@ class GatewayServer:
             for connection in list(self._connections.values()):
                 if connection.channel.is_idle:
                     connection.close()
+            self._update_buffers()
             self._abort_unclosed()
             await asyncio.sleep(_DRAIN_TICK_SECONDS)
         for connection in list(self._connections.values()):

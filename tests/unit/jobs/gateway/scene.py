@@ -45,6 +45,7 @@ class FakeTransport:
         return self.closed
 
     def close(self):
+        assert not self.closed, "a transport of TLS that is closed twice cannot be aborted"
         self.closed = True
 
     def abort(self):
@@ -124,7 +125,8 @@ class ConnectionHost:
         return self.user
 
     def buffer(self, more):
-        self.buffers.add(more)
+        self.buffers.total += more
+        self.buffers.update()
 
     async def connect(self, _listener, _certificate, make):
         self.attempts += 1

@@ -4,8 +4,10 @@ import asyncio
 import socket
 import ssl
 import struct
+import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 import pytest
 
@@ -33,33 +35,51 @@ BEGIN = struct.pack(">ihhih", ONE - 4, 1, 4, 1, -1)
 
 
 class Broker:
-    """Reads requests and responds once it may."""
+    """Reads what begins a request, and its rest once it may; responds by as much."""
 
     def __init__(self):
         self.may_read = asyncio.Event()
-        self.received = 0
+        self.begun = self.received = self.connections = 0
 
     async def serve(self, reader, writer):
-        narrow(writer.transport)
-        await reader.readexactly(len(BEGIN))
-        await self.may_read.wait()
-        await reader.readexactly(ONE - len(BEGIN))
-        self.received += ONE
-        await flood(writer, struct.pack(">ii", ONE - 4, 1) + bytes(ONE - 8))
+        self.connections += 1
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            await reader.readexactly(len(BEGIN))
+            self.begun += 1
+            await self.may_read.wait()
+            await reader.readexactly(ONE - len(BEGIN))
+            self.received += ONE
+            await flood(writer, struct.pack(">ii", ONE - 4, 1) + bytes(ONE - 8))
+            await reader.read()
         writer.close()
+        self.connections -= 1
 
 
-def narrow(transport):
-    """Have the kernel buffer little."""
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, SMALL)
-
-
-async def flood(writer, data):
-    """Write data as it is taken."""
-    for begin in range(0, len(data), SMALL):
-        writer.write(data[begin : begin + SMALL])
+async def flood(writer, data, piece=SMALL, seconds=0.0):
+    """Write data as it is taken, in pieces, with a time between them."""
+    for begin in range(0, len(data), piece):
+        writer.write(data[begin : begin + piece])
         await writer.drain()
+        await asyncio.sleep(seconds)
+
+
+def transports(made):
+    """Return the transports of clients and to brokers."""
+    both = [(each._transport, each._broker.transport) for each in made._connections.values() if each._broker]  # noqa: SLF001
+    return [transport for pair in both for transport in pair]
+
+
+def every(made):
+    """Return all transports, also those below TLS."""
+    found = transports(made)
+    layers = [each._ssl_protocol for each in found if hasattr(each, "_ssl_protocol")]  # noqa: SLF001
+    return found + [each._transport for each in layers]  # noqa: SLF001
+
+
+def limits(made):
+    """Return the limits of what is not sent, and of what TLS holds."""
+    found = {each.get_write_buffer_limits() for each in every(made)}
+    return found | {each.get_read_buffer_limits() for each in every(made) if hasattr(each, "get_read_buffer_limits")}
 
 
 async def settled(made):
@@ -67,16 +87,44 @@ async def settled(made):
     seen, since = -1, time.monotonic()
     async with asyncio.timeout(60):
         while time.monotonic() < since + 0.5:
-            made._relieve()  # noqa: SLF001 as `serve` does
             if made.buffers.total != seen:
                 seen, since = made.buffers.total, time.monotonic()
             await asyncio.sleep(0.02)
     return seen
 
 
+@dataclass
+class Served:
+    """A gateway that serves, its broker, and clients that have begun a request."""
+
+    made: GatewayServer
+    broker: Broker
+    clients: list
+    tls: ssl.SSLContext | None
+    serving: asyncio.Task
+
+    @property
+    def is_crowded(self):
+        return self.made.buffers.is_crowded
+
+    async def connect(self):
+        """Connect one more client, and begin its request."""
+        port = next(iter(self.made.brokers))
+        connected = await asyncio.open_connection(HOST, port, ssl=self.tls, limit=SMALL)
+        connected[1].write(BEGIN)
+        self.clients.append(connected)
+
+    async def fill(self, *pieces):
+        """Have the clients send their requests until the gateway buffers too much; see `flood`."""
+        rest = bytes(ONE - len(BEGIN))
+        sending = [asyncio.ensure_future(flood(writer, rest, *pieces)) for _, writer in self.clients]
+        await eventually(lambda: self.is_crowded)
+        return asyncio.gather(*sending, return_exceptions=True)
+
+
 @asynccontextmanager
-async def running(gateway_protocol, tmp_path, *, tls):
-    """Yield a gateway, its broker, and clients that are connected to it."""
+async def served(gateway_protocol, tmp_path, tls):
+    """Yield a gateway with clients, which the kernel gives little space to send."""
     settings, encryption, broker_tls, client_tls = GatewaySettings(), Encryption(), None, None
     if tls:
         authority = Authority(tmp_path / "authority")
@@ -84,27 +132,27 @@ async def running(gateway_protocol, tmp_path, *, tls):
         settings = GatewaySettings(ssl_certificate_location=str(own.path), ssl_key_location=str(own.key))
         encryption = make_encryption(settings, Security("SASL_SSL", ssl_ca=authority.path.read_text()))
         client_tls, broker_tls = ssl.create_default_context(cafile=str(authority.path)), encryption.clients
-    broker, port, listening = Broker(), free_port(), free_port()
+        client_tls.maximum_version = tls
+    broker, port, stop = Broker(), free_port(), threading.Event()
     made = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
-    async with (
-        await asyncio.start_server(broker.serve, HOST, port, ssl=broker_tls, limit=SMALL),
-        await made._listen(Listener(listening, (HOST, port))),  # noqa: SLF001
-    ):
-        clients = []
-        for _ in range(CLIENTS):
-            reader, writer = await asyncio.open_connection(HOST, listening, ssl=client_tls, limit=SMALL)
-            narrow(writer.transport)
-            writer.write(BEGIN)
-            clients.append((reader, writer))
-        connections = made._connections.values()  # noqa: SLF001
-        await eventually(lambda: sum(each._broker is not None for each in connections) == CLIENTS)  # noqa: SLF001
-        for each in connections:
-            narrow(each._transport)  # noqa: SLF001
-            narrow(each._broker.transport)  # noqa: SLF001
-        yield made, broker, clients
-        for _, writer in clients:
-            writer.close()
-        await eventually(lambda: not made._connections)  # noqa: SLF001
+    async with await asyncio.start_server(broker.serve, HOST, port, ssl=broker_tls, limit=SMALL):
+        serving = asyncio.ensure_future(made.serve([Listener(free_port(), (HOST, port))], stop))
+        await eventually(lambda: made.brokers)
+        scene = Served(made, broker, [], client_tls, serving)
+        try:
+            for _ in range(CLIENTS):
+                await scene.connect()
+            await eventually(lambda: broker.begun == CLIENTS)
+            for transport in transports(made):
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+            yield scene
+        finally:
+            for _, writer in scene.clients:
+                writer.transport.abort()
+            stop.set()
+            await serving
+            broker.may_read.set()
+            await eventually(lambda: not (made._connections or broker.connections))  # noqa: SLF001
 
 
 @pytest.fixture
@@ -116,23 +164,56 @@ def limited(monkeypatch):
     buffers.limit_received(crowded=False)
 
 
-@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+TLS = [None, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+
+@pytest.mark.parametrize("tls", TLS, ids=str)
 @pytest.mark.usefixtures("limited")
-async def test_all_connections_together_buffer_little_for_peers_that_do_not_read(gateway_protocol, tmp_path, tls):
-    """First for a hung broker, then for clients that do not read; nothing is lost, and then all is as before."""
+async def test_all_connections_together_buffer_little_for_peers_that_do_not_read(
+    gateway_protocol, tmp_path, tls, monkeypatch
+):
+    """First for a hung broker, then for clients that do not read; others are served, and then all is as before."""
     most = LIMIT + CLIENTS * 3 * buffers.CROWDED_BYTES
-    async with running(gateway_protocol, tmp_path, tls=tls) as (made, broker, clients):
-        sending = [asyncio.ensure_future(flood(writer, bytes(ONE - len(BEGIN)))) for _, writer in clients]
-        await eventually(lambda: made.buffers.is_crowded)
+    async with served(gateway_protocol, tmp_path, tls) as scene:
+        made, broker, clients = scene.made, scene.broker, scene.clients
+        before = limits(made)
+        monkeypatch.setattr(buffers, "_RELIEVED_BYTES", -1)  # what kernels take later is no relief
+        sending = await scene.fill()
+        assert limits(made) == {(0, 1)}
         for_the_broker = await settled(made)
+        assert for_the_broker >= sum(each.get_write_buffer_size() for each in every(made))
+        await scene.connect()
+        await eventually(lambda: broker.begun == CLIENTS + 1)
+        assert limits(made) == {(0, 1)}
+        _, writer = clients.pop()
+        writer.transport.abort()
+        monkeypatch.setattr(buffers, "_RELIEVED_BYTES", LIMIT * 3 // 4)
         broker.may_read.set()
-        await asyncio.gather(*sending)
+        await sending
         await eventually(lambda: broker.received == CLIENTS * ONE)
-        await eventually(lambda: made.buffers.is_crowded)
+        await eventually(lambda: scene.is_crowded)
         for_the_clients = await settled(made)
         assert max(for_the_broker, for_the_clients) < most
         responses = await asyncio.gather(*(reader.readexactly(ONE) for reader, _ in clients))
         assert {len(response) for response in responses} == {ONE}
-        assert (await settled(made), made.buffers.is_crowded) == (0, False)
-        paused = [each for each in made._connections.values() if not each._reading]  # noqa: SLF001
-        assert not paused
+        await eventually(lambda: not scene.is_crowded)
+        await eventually(lambda: made.context.stats.buffered_bytes == 0)
+        assert limits(made) == before
+
+
+@pytest.mark.parametrize("tls", TLS, ids=str)
+@pytest.mark.usefixtures("limited")
+async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(gateway_protocol, tmp_path, tls, monkeypatch):
+    """Between the end of a transport and that of its connection, the gateway is no longer crowded."""
+    async with served(gateway_protocol, tmp_path, tls) as scene:
+        sending = await scene.fill(3000, 0.003)  # TLS holds some of them
+        await settled(scene.made)
+        monkeypatch.setattr(buffers, "_RELIEVED_BYTES", 10 * CLIENTS * ONE)
+        for connection in list(scene.made._connections.values()):  # noqa: SLF001
+            connection.abort()
+        await asyncio.sleep(0)
+        scene.made._update_buffers()  # noqa: SLF001 as `serve` does
+        assert not scene.is_crowded
+        await eventually(lambda: scene.made.buffers.total == 0)
+        await sending
+        assert not scene.serving.done()
