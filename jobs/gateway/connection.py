@@ -38,7 +38,6 @@ class ClientConnection(asyncio.Protocol):
         "_access",
         "_broker",
         "_broker_is_slow",
-        "_buffered",
         "_client_is_slow",
         "_connecting",
         "_held",
@@ -51,6 +50,7 @@ class ClientConnection(asyncio.Protocol):
         "_taken",
         "_transport",
         "active_at",
+        "buffered",
         "channel",
         "closing_at",
         "peer",
@@ -65,7 +65,6 @@ class ClientConnection(asyncio.Protocol):
         self._broker: BrokerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._pending: list[bytes] = []
-        self._buffered = 0
         self._held = 0
         self._taken = 0
         self._broker_is_slow = False
@@ -76,6 +75,8 @@ class ClientConnection(asyncio.Protocol):
         self._stopped = False
         self.channel = Channel(host.context, self)
         self.started_at = self.active_at = self.request_at = time.monotonic()
+        self.buffered = 0
+        """The bytes that are buffered for either side, as they were last counted."""
         self.closing_at: float | None = None
         """The time at which `close` was called."""
         self.peer = peer
@@ -110,8 +111,8 @@ class ClientConnection(asyncio.Protocol):
         """Also close the connection to the broker."""
         self._transport = None
         self._host.closed(self)
-        self._host.buffer(-self._buffered)
-        self._buffered = self._held = 0
+        self._host.buffer(-self.buffered)
+        self.buffered = self._held = 0
         for awaited in (self._reply, self._access):
             if awaited is not None:
                 awaited.cancel()
@@ -223,11 +224,13 @@ class ClientConnection(asyncio.Protocol):
         """Count the bytes that are buffered for either side; return how many more they are than before."""
         if self._transport is None:
             return 0
-        before = self._buffered
-        self._buffered = self.channel.buffered_bytes + sum(map(len, self._pending)) + buffered_bytes(self._transport)
+        before = self.buffered
+        self.buffered = self.channel.buffered_bytes + buffered_bytes(self._transport)
+        if self._pending:
+            self.buffered += sum(map(len, self._pending))
         if self._broker is not None:
-            self._buffered += buffered_bytes(self._broker.transport)
-        return self._buffered - before
+            self.buffered += buffered_bytes(self._broker.transport)
+        return self.buffered - before
 
     def limit_buffered(self) -> None:
         """Buffer as much as all connections together allow, from now on."""

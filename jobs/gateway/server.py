@@ -218,7 +218,7 @@ class GatewayServer:
     def _update_buffers(self) -> None:
         """Count what all connections buffer, less what was sent meanwhile, and limit each if these are too many."""
         connections = list(self._connections.values())
-        self.buffers.total += sum(connection.count_buffered() for connection in connections)
+        self.buffers.total += sum(connection.count_buffered() for connection in connections if connection.buffered)
         self.context.stats.buffered_bytes = self.buffers.total
         if self.buffers.update():
             for connection in connections:
