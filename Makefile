@@ -188,7 +188,7 @@ $(S3_JARS): conf/jvm/pom.xml | $(JARS)
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 	$(call copy_jars,dependency:copy@yarn)
 
-# The classes that Spark's JVMs load in tests: each start takes two thirds of the processor time.
+# The classes that JVMs of Spark and of brokers load in tests: each start takes two thirds of the processor time.
 $(CLASSES): $(PACKAGES) $(JARS)
 	@echo "writing the class archives of the tests (230 MB; half a minute)"
 	@$(BIN)/python -m tests.support.class_archive 2>.jars/tests.log >&2 || { tail -n 5 .jars/tests.log; exit 1; }

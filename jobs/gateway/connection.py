@@ -202,7 +202,8 @@ class ClientConnection(asyncio.Protocol):
         if self.closing_at is not None:
             return
         self.closing_at = time.monotonic()
-        _close(self._transport)
+        if transport := _open(self._transport):
+            transport.close()
 
     def stop_reading(self) -> None:
         """Accept no further requests, except one that is arriving; complete requests still get a response."""
@@ -303,13 +304,13 @@ class ClientConnection(asyncio.Protocol):
         connecting = self._broker is None and bool(self._pending)
         stopped = self._stopped and not self.channel.is_receiving
         reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or stopped)
-        if reading != self._reading and self._transport is not None and not self._transport.is_closing():
+        if reading != self._reading and (transport := _open(self._transport)):
             self._reading = reading
             if reading:
                 self.request_at = time.monotonic()
-                self._transport.resume_reading()
+                transport.resume_reading()
             else:
-                self._transport.pause_reading()
+                transport.pause_reading()
 
     async def _connect_to_broker(self) -> None:
         try:
@@ -370,25 +371,25 @@ class BrokerConnection(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         """Stop reading the broker's bytes."""
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.pause_reading()
+        if transport := _open(self.transport):
+            transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Resume reading the broker's bytes."""
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.resume_reading()
+        if transport := _open(self.transport):
+            transport.resume_reading()
 
     def close(self) -> None:
         """Close the connection once sent data is delivered, for which a broker that hangs has half a minute."""
+        if transport := _open(self.transport):
+            transport.close()
         if self.transport is not None and self._late is None:
-            _close(self.transport)
             self._late = asyncio.get_running_loop().call_later(_DELIVERY_SECONDS, self.transport.abort)
 
 
-def _close(transport: asyncio.Transport | None) -> None:
-    """Close a transport once sent data is delivered; that of TLS can no longer be aborted if it is closed twice."""
-    if transport is not None and not transport.is_closing():
-        transport.close()
+def _open(transport: asyncio.Transport | None) -> asyncio.Transport | None:
+    """Return a transport that is not closing yet; that of TLS can no longer be aborted if it is closed twice."""
+    return None if transport is None or transport.is_closing() else transport
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

@@ -5,15 +5,14 @@ import struct
 import threading
 from contextlib import contextmanager
 
+from quota.wire.api_keys import ApiKey
 from quota.wire.headers import read_request_header, write_response
-
-_SASL_HANDSHAKE, _API_VERSIONS, _SASL_AUTHENTICATE = 17, 18, 36
 
 
 def accepted_login(mechanism, auth_bytes=b""):
     """Return the answers to a login that the broker accepts, with its message."""
     answer = {"errorCode": 0, "errorMessage": None, "authBytes": auth_bytes, "sessionLifetimeMs": 0}
-    return {_SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": [mechanism]}, _SASL_AUTHENTICATE: answer}
+    return {ApiKey.SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": [mechanism]}, ApiKey.SASL_AUTHENTICATE: answer}
 
 
 class ScriptedBroker:
@@ -60,7 +59,7 @@ class ScriptedBroker:
             frame = reader.read(struct.unpack(">i", length)[0])
             header = read_request_header(frame, self._protocol)
             key, version = header.api_key, header.api_version
-            if key != _API_VERSIONS and version > self._versions.get(key, -1):
+            if key != ApiKey.API_VERSIONS and version > self._versions.get(key, -1):
                 return  # as a broker does with unknown requests
             request = self._protocol.request(key, version).read(frame, header.body)
             self.requests.append((key, request))
@@ -72,7 +71,7 @@ class ScriptedBroker:
         self.hung_up += 1
 
     def _answer(self, key, request):
-        if key == _API_VERSIONS:
+        if key == ApiKey.API_VERSIONS:
             known = [{"apiKey": api, "minVersion": 0, "maxVersion": last} for api, last in self._versions.items()]
             return {"errorCode": 0, "apiKeys": known, "throttleTimeMs": 0}
         answer = self.answers[key]

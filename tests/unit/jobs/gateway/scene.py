@@ -19,7 +19,6 @@ class FakeTransport:
     def __init__(self):
         self.written = bytearray()
         self.unsent = 0
-        self.limits = None
         self.reading = True
         self.closed = self.aborted = False
 
@@ -33,7 +32,7 @@ class FakeTransport:
         return self.unsent
 
     def set_write_buffer_limits(self, *limits):
-        self.limits = limits
+        pass
 
     def pause_reading(self):
         self.reading = False

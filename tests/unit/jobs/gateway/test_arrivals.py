@@ -21,6 +21,7 @@ from tests.support.broker import Authority
 from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, LOCAL, load_balancer
 from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
+from tests.unit.jobs.gateway.conftest import own_certificate
 
 HOST = "127.0.0.1"
 GARBAGE = b"\xff\xff\xff\xff"
@@ -49,10 +50,7 @@ def seconds():
 @pytest.fixture
 def encrypted(authority, trusting):
     """The gateway's settings of TLS."""
-    if trusting is None:
-        return {}
-    own = authority.sign("gateway", HOST)
-    return {"ssl_certificate_location": str(own.path), "ssl_key_location": str(own.key)}
+    return own_certificate(authority) if trusting else {}
 
 
 @pytest.fixture

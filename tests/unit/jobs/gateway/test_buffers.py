@@ -21,6 +21,7 @@ from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
+from tests.unit.jobs.gateway.conftest import own_certificate
 
 pytestmark = pytest.mark.anyio
 
@@ -128,8 +129,7 @@ async def served(gateway_protocol, tmp_path, tls):
     settings, encryption, broker_tls, client_tls = GatewaySettings(), Encryption(), None, None
     if tls:
         authority = Authority(tmp_path / "authority")
-        own = authority.sign("any", HOST)
-        settings = GatewaySettings(ssl_certificate_location=str(own.path), ssl_key_location=str(own.key))
+        settings = GatewaySettings(**own_certificate(authority))
         encryption = make_encryption(settings, Security("SASL_SSL", ssl_ca=authority.path.read_text()))
         client_tls, broker_tls = ssl.create_default_context(cafile=str(authority.path)), encryption.clients
         client_tls.maximum_version = tls

@@ -18,6 +18,7 @@ from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
+from tests.unit.jobs.gateway.conftest import own_certificate
 
 
 def connection(peer="192.0.2.1"):
@@ -68,8 +69,7 @@ async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gatew
     """`asyncio` would wait for it for half a minute."""
     monkeypatch.setattr("jobs.gateway.server._CLOSE_SECONDS", 0.2)
     authority = Authority(tmp_path / "authority")
-    own = authority.sign("gateway", "127.0.0.1")
-    settings = GatewaySettings(ssl_certificate_location=str(own.path), ssl_key_location=str(own.key))
+    settings = GatewaySettings(**own_certificate(authority))
     encryption = make_encryption(settings, Security("PLAINTEXT"))
     made = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
     port = free_port()
@@ -99,8 +99,7 @@ async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol,
         with pytest.raises(BadInput, match=r"gateway\.reuse_port=true for all gateways that share them"):
             await made(reuse_port=False)._listen(listener)  # noqa: SLF001
         clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(64)]
-        while sum(server.context.stats.accepted for server in servers) < len(clients):  # noqa: ASYNC110 counts have no event
-            await asyncio.sleep(0.01)
+        await eventually(lambda: sum(server.context.stats.accepted for server in servers) == len(clients))
         assert all(server.context.stats.accepted for server in servers)
         for client in clients:
             client.close()
