@@ -45,7 +45,7 @@ _IDENTITY_LINES = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id
 _LOCK = "running"
 _PORTS = range(20_000, 32_768)
 """Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
-_PORTS_TRIED = 200
+_UNTRIED_PORTS = iter(random.SystemRandom().sample(_PORTS, len(_PORTS)))
 JAVA_OPTIONS = (
     "-Xms64m",
     "-Xmx256m",
@@ -312,8 +312,8 @@ def last_error(log: str) -> str | None:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which nothing listens now."""
-    for port in random.SystemRandom().sample(_PORTS, _PORTS_TRIED):
+    """Return a port of 127.0.0.1 on which nothing listens now, and which this process was not given before."""
+    for port in _UNTRIED_PORTS:
         with socket.socket() as probe, suppress(OSError):
             probe.bind((HOST, port))
             return port

@@ -48,7 +48,7 @@ class Cluster:
             )
         if port + nodes - 1 > MAX_PORT:
             raise BadInput(f"{nodes} nodes from port {port} on need ports above {MAX_PORT}; choose a lower --port")
-        ports = _free_ports(2 * nodes)
+        ports = [free_port() for _ in range(2 * nodes)]
         controllers = ports[:nodes]
         clients = list(range(port, port + nodes)) if port else ports[nodes:]
         voters = ",".join(f"{number}@{HOST}:{controller}" for number, controller in enumerate(controllers, 1))
@@ -113,13 +113,6 @@ class Cluster:
                 for layout in layouts
             )
         return False
-
-
-def _free_ports(count: int) -> list[int]:
-    ports: set[int] = set()
-    while len(ports) < count:
-        ports.add(free_port())
-    return list(ports)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox import traffic
-from jobs.sandbox.broker import Broker, with_plaintext_cluster
+from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
 from jobs.sandbox.cluster import Cluster
 from jobs.sandbox.run import poll_client, totals_line
 from jobs.sandbox.traffic import KafkaTopics
@@ -205,3 +205,9 @@ def test_only_a_new_quota_log_gets_the_quotas_of_the_tenants(entries, written, m
     monkeypatch.setattr(traffic, "write_record", lambda _, record: records.append(record))
     traffic.set_tenant_quotas(load_settings(environment={}, with_default_file=False))
     assert len(records) == written
+
+
+def test_no_port_is_given_twice():
+    # one that is not used yet is free, too: a broker with six listeners could have two on one port
+    given = [free_port() for _ in range(1_000)]
+    assert len(set(given)) == len(given)
