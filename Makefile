@@ -146,7 +146,7 @@ package: setup $(if $(S3),$(S3_JARS)) ## build dist for spark-submit; takes NODE
 	@rm -rf build dist
 	@mkdir -p dist/conf
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
-	@$(BIN)/python -m jobs.spark.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
+	@$(BIN)/python -m conf.release.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
 	@cp -r .jars/spark dist/jars
 	@$(if $(S3),cp .jars/s3/*.jar dist/jars)
 	@cp conf/spark/submit.py dist

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.release.jar_wheels import EXTRAS
-from jobs.spark.packing import required_distributions
+from conf.release.packing import required_distributions
 
 _COORDINATES = re.compile(r"(\S+?):(\S+?):jar:")
 _ITEM = re.compile(r"<groupId>([^<]+)</groupId>\s*<artifactId>([^<]+)</artifactId>")

@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 from conf.release.distributions import EARLIEST, build
-from jobs.spark.packing import pack
+from conf.release.packing import pack
 from tests.support.checkout import CHECKOUT
 
 
@@ -17,7 +17,7 @@ def build_wheel(folder):
 
 def build_package(wheel, folder):
     """Put what spark-submit takes into a folder: the archive, the program, and the configuration."""
-    with mock.patch("jobs.spark.packing._GZIP_LEVEL", 0):  # packed and unpacked in a third of the time
+    with mock.patch("conf.release.packing._GZIP_LEVEL", 0):  # packed and unpacked in a third of the time
         pack(wheel, folder / "environment.tar.gz", Path(sys.executable).resolve())
     copy_configuration(folder)
 

@@ -16,8 +16,8 @@ import pytest
 from conf.release.__main__ import release_notes
 from conf.release.distributions import build
 from conf.release.jar_wheels import EXTRAS, write_jar_wheel
+from conf.release.packing import required_distributions
 from conf.release.sbom import write_sbom
-from jobs.spark.packing import required_distributions
 from tests.support.checkout import CHECKOUT
 
 EPOCH = 1_790_000_000  # 2026-09-21 14:13:20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spark.packing import pack
+from conf.release.packing import pack
 from quota.errors import BadInput
 
 INTERPRETER = Path("/opt/python/bin/python3.11")

@@ -1,8 +1,8 @@
 """Packs the jobs' Python environment into one archive, which Spark unpacks next to each executor.
 
-`python -m jobs.spark.packing WHEEL ARCHIVE` packs the same files as `venv-pack`, but from this environment and without
-the network: the project from its wheel, and the distributions that it needs, in the versions installed here. Spark and
-the interpreter are not included: the archive contains a link to the interpreter of the nodes.
+`python -m conf.release.packing WHEEL ARCHIVE` packs the same files as `venv-pack`, but from this environment and
+without the network: the project from its wheel, and the distributions that it needs, in the versions installed here.
+Spark and the interpreter are not included: the archive contains a link to the interpreter of the nodes.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def _normalized(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def main() -> None:
     """Write the archive of the command line."""
-    parser = argparse.ArgumentParser(prog="python -m jobs.spark.packing", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m conf.release.packing", description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("archive", type=Path)
     parser.add_argument(
