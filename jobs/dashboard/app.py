@@ -189,11 +189,7 @@ class Dashboard:
 
 
 def _view(query: Mapping[str, str]) -> View:
-    """Return the view that a page asks for.
-
-    Raises:
-        ValueError: an end of the period is not a number.
-    """
+    """Return the view that a page asks for; a `ValueError` says that an end of the period is not a number."""
     start, end = float(query.get("from", "0")), float(query.get("to", "inf"))
     return View(query.get("filter", "").strip().casefold(), "rejected" in query, (start, end))
 

@@ -66,8 +66,7 @@ class Encryption:
     def user_of(self, certificate: bytes | None) -> str | None:
         """Return the user that a client's certificate identifies (DER); None if certificates identify no users.
 
-        Raises:
-            BadInput: A broker would not accept the name.
+        A `BadInput` says that a broker would not accept the name.
         """
         if self.rules is None:
             return None
@@ -90,11 +89,7 @@ class Encryption:
 
 
 def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
-    """Read the certificates.
-
-    Raises:
-        BadInput: They cannot be used, or the brokers would not see who the clients are.
-    """
+    """Read the certificates, and check that the brokers see who the clients are."""
     issues, identifies = bool(settings.ssl_issuer_certificate_location), not brokers.has_sasl
     if identifies and not issues and (brokers.has_tls and brokers.ssl_certificate):
         raise BadInput(

@@ -55,11 +55,7 @@ class Issuer:
 
     @classmethod
     def read(cls, settings: GatewaySettings) -> "Issuer":
-        """Read the files.
-
-        Raises:
-            BadInput: They cannot be used.
-        """
+        """Read the files, and check that they can be used."""
         certificate, location = settings.ssl_issuer_certificate_location, settings.ssl_issuer_key_location
         try:
             password = secret_value(settings.ssl_issuer_key_password).encode() or None
@@ -119,11 +115,7 @@ class IssuedContexts:
     """The TLS contexts of connections to brokers for clients, by the fingerprint of a client's certificate."""
 
     def __init__(self, settings: GatewaySettings, brokers: Security) -> None:
-        """Read the issuer's files, and connect as `brokers` says otherwise.
-
-        Raises:
-            BadInput: The files cannot be used.
-        """
+        """Read the issuer's files, and connect as `brokers` says otherwise."""
         self._brokers = brokers
         self._issuer = Watched(
             "issuer",
@@ -161,11 +153,7 @@ class IssuedContexts:
 
 
 def first_certificate(chain: str) -> bytes:
-    """Return the first certificate of a chain (DER), which is the gateway's own.
-
-    Raises:
-        BadInput: It cannot be read.
-    """
+    """Return the first certificate of a chain (DER), which is the gateway's own."""
     try:
         return load_pem_x509_certificate(chain.encode()).public_bytes(serialization.Encoding.DER)
     except ValueError as error:

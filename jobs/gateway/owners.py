@@ -32,11 +32,7 @@ class TokenOwners:
         self._asking = asyncio.Lock()
 
     async def find(self, broker: Address, token_id: str) -> str:
-        """Return the name of the owner of a token, which this broker has accepted.
-
-        Raises:
-            MutationQuotaError: It cannot be known.
-        """
+        """Return the name of the owner of a token, which this broker has accepted; an error says why it is unknown."""
         async with self._asking:  # of many clients that start together, one asks
             if token_id not in self._owners:
                 self._owners = await self._read(broker)

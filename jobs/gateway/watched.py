@@ -16,11 +16,7 @@ class Watched(Generic[_T]):
     """The newest content of files that could be used."""
 
     def __init__(self, name: str, files: Sequence[str | None], load: Callable[[], _T]) -> None:
-        """Load the content.
-
-        Raises:
-            BadInput: It cannot be used.
-        """
+        """Load the content, which must be usable now; `refresh` keeps the earlier one instead."""
         self._name = name
         self._files = [Path(file) for file in files if file]
         self._load = load

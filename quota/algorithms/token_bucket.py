@@ -107,18 +107,12 @@ class TokenBucket:
     def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> tuple[Bucket | None, Admission]:
         """Charge one request to a bucket: a function of the bucket, the request, its quota and its timestamp alone.
 
-        An unlimited request touches no bucket, and a validate-only request is not charged; both are admitted.
+        An unlimited request touches no bucket, and a validate-only request is not charged; both are admitted. `state`
+        is None if the bucket was never charged; its admitted requests become those of the returned bucket.
 
         Time never runs backwards: a request before T adds no tokens. If its partition wrote T, its clock was ahead
         then, or was set back since: T becomes the request's time, so that the bucket gains tokens again. If another
         partition wrote T, the request is late, and its throttle time includes the time until T.
-
-        Args:
-            state: the bucket; None if it was never charged. Its admitted requests become those of the returned bucket.
-            resolved: the request with its quota.
-
-        Returns:
-            The bucket afterwards, and the answer.
         """
         resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
         limit = resolution.limit

@@ -25,8 +25,7 @@ AS_REQUEST_LENGTHS = frozenset({int.from_bytes(_SIGNATURE[:4]), int.from_bytes(b
 def missing_bytes(received: bytes | bytearray) -> int:
     """Return how many more bytes of the header are known to follow; 0 if it is complete.
 
-    Raises:
-        Malformed: The connection begins with something else.
+    A `Malformed` says that the connection begins with something else.
     """
     if not _SIGNATURE.startswith(received[: len(_SIGNATURE)]):
         raise Malformed("it does not begin with a PROXY header of version 2")

@@ -17,11 +17,7 @@ _CERTIFICATE = ("ssl.certificate.location", "ssl.key.location", "ssl.key.passwor
 
 
 def check_no_gateway(config: Mapping[str, Any]) -> None:
-    """Check that the servers of a librdkafka configuration are no gateways; the first one that answers shows it.
-
-    Raises:
-        BadInput: it is a gateway.
-    """
+    """Check that the servers of a librdkafka configuration are no gateways; the first one that answers shows it."""
     for server in str(config.get("bootstrap.servers", "")).split(","):
         with suppress(OSError, ValueError):  # the client itself reports what is wrong with a server
             if _is_gateway(Connection(server).addresses[0], config):
