@@ -36,7 +36,7 @@ from jobs.cli import (
 )
 from jobs.cli.groups import SingleValuesCommand, SingleValuesGroup, usage_message, with_groups
 from jobs.cli.help import COMMON_OPTIONS_HELP, EXIT_CODES_HELP, Command, Group, Sections, split_docstring
-from jobs.cli.log import LogLevelOption, Verbose, set_log_level, start_log
+from jobs.cli.log import Verbose, set_verbose, start_log
 from jobs.cli.options import Overrides, SettingsFile
 from jobs.cli.quotas import cluster as cluster_quotas
 from jobs.cli.quotas import commands as quotas
@@ -237,7 +237,6 @@ def _store_global_options(
     context: typer.Context,
     overrides: Overrides = None,
     settings_file: SettingsFile = None,
-    log_level: LogLevelOption = None,
     verbose: Verbose = False,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print all versions and exit.")
@@ -245,7 +244,7 @@ def _store_global_options(
 ) -> None:
     """Store the options that precede a command, for `SettingsOptions.read`."""
     del version  # it has been printed
-    set_log_level(log_level, verbose=verbose)
+    set_verbose(verbose=verbose)
     context.obj = (overrides or [], settings_file)
     _require_command(context)
 

@@ -24,11 +24,7 @@ Its warnings, such as a page on each attempt to find credentials in the cloud, a
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]
-LogLevelOption = Annotated[
-    LogLevel | None,
-    common_option("--log-level", help="Lowest level to log. Default: info."),
-]
-Verbose = Annotated[bool, common_option("--verbose", "-v", help="Same as --log-level debug; also prints tracebacks.")]
+Verbose = Annotated[bool, common_option("--verbose", "-v", help="Log at level debug, and print tracebacks.")]
 
 
 def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:
@@ -44,15 +40,14 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
         log_as_json(program)
 
 
-def set_log_level(level: LogLevel | None, *, verbose: bool) -> None:
-    """Set the level of the log, if one of the options is given."""
-    chosen = "debug" if verbose else level
-    if chosen is not None:
-        _set_level(chosen)
+def set_verbose(*, verbose: bool) -> None:
+    """Log at level `debug`, if the option is given."""
+    if verbose:
+        _set_level("debug")
 
 
 def follow_settings(settings: LoggingSettings, service: str) -> None:
-    """Apply the settings of the log; an option that sets the level overrides them."""
+    """Apply the settings of the log; `-v` overrides the level."""
     if settings.as_json:
         log_as_json(service)
     if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:

@@ -13,7 +13,6 @@ from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
-from quota.settings.loading import Override
 from quota.text import format_duration, format_time, plural, printable
 from schemas.documents.observation import LogSummary, WrittenSnapshot
 
@@ -28,19 +27,6 @@ _VERBS = {
 
 _LOGS = typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
 Logs = Annotated[list[Path], _LOGS]
-TimeZone = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ZONE", help="Time zone of the logs, such as Europe/Berlin. Same as --set observe.time_zone=..."
-    ),
-]
-PrincipalRules = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RULES",
-        help="The brokers' ssl.principal.mapping.rules. Same as --set observe.principal_mapping_rules=...",
-    ),
-]
 
 
 def import_(
@@ -52,8 +38,6 @@ def import_(
         Path | None,
         typer.Option(metavar="FILE", help="File of observe snapshot, with the topics that existed before the logs."),
     ] = None,
-    time_zone: TimeZone = None,
-    principal_rules: PrincipalRules = None,
     *,
     file: FileOptions,
     output: OutputOptions,
@@ -67,14 +51,14 @@ def import_(
 
     Examples:
       mutation-quota observe import --example --output-file requests.jsonl
-      mutation-quota observe import request.log* --time-zone Europe/Berlin --output-file requests.jsonl
+      mutation-quota observe import request.log* --set observe.time_zone=Europe/Berlin --output-file requests.jsonl
     """
     if example == bool(logs):
         raise BadInput("expected request logs as FILE, or --example")
     from jobs.observe.importing import EXAMPLE, import_logs
     from jobs.observe.snapshot import read_snapshot
 
-    settings = where.read(*_short_settings(time_zone, principal_rules))
+    settings = where.read()
     known = read_snapshot(snapshot).partitions if snapshot else {}
     with file.open() as out:
         summary = import_logs(logs or [EXAMPLE], settings.observe, known, out)
@@ -93,8 +77,6 @@ def follow(
         typer.Option("--from-beginning", help="Start at the first line of logs that have not been followed before."),
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")] = False,
-    time_zone: TimeZone = None,
-    principal_rules: PrincipalRules = None,
     *,
     kafka: KafkaOptions,
 ) -> None:
@@ -110,7 +92,7 @@ def follow(
     """
     from jobs.services.observe import run_follow
 
-    settings = kafka.read(*_short_settings(time_zone, principal_rules))
+    settings = kafka.read()
     run_follow(settings, logs, from_beginning=from_beginning, once=once)
 
 
@@ -138,14 +120,6 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
             WrittenSnapshot(str(file.output_file), topic_snapshot.at, topics, partitions),
             lambda: print_text(f"Wrote {file.output_file}: {counts}."),
         )
-
-
-def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[Override]:
-    given = (
-        ("time_zone", time_zone, "--time-zone"),
-        ("principal_mapping_rules", principal_rules, "--principal-rules"),
-    )
-    return [Override(f"observe.{key}={value}", option) for key, value, option in given if value is not None]
 
 
 def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:

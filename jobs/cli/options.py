@@ -13,7 +13,7 @@ import typer
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from jobs.cli.completion import complete_setting
 from jobs.cli.help import common_option
-from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
+from jobs.cli.log import Verbose, follow_settings, set_verbose
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
@@ -101,7 +101,6 @@ class SettingsOptions:
     context: typer.Context
     overrides: Overrides = None
     settings_file: SettingsFile = None
-    log_level: LogLevelOption = None
     verbose: Verbose = False
 
     def read(self, *more: Override) -> Settings:
@@ -115,7 +114,7 @@ class SettingsOptions:
 
     def read_with_origins(self, *more: Override) -> LoadedSettings:
         """Load the settings as `read` does, with the origin of each value."""
-        set_log_level(self.log_level, verbose=self.verbose)
+        set_verbose(verbose=self.verbose)
         return load_with_origins(*self._selected(*more))
 
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:

@@ -102,7 +102,7 @@ def _listen(address: str, port: int, *, any_port: bool) -> socket.socket:
         if error.errno == errno.EADDRINUSE and any_port and port:
             return _listen(address, 0, any_port=False)
         if error.errno == errno.EADDRINUSE:
-            raise BadInput(f"dashboard.port: {address}:{port} is in use; --port 0 selects a free port") from None
+            raise BadInput(f"dashboard.port: {address}:{port} is in use; 0 selects a free port") from None
         raise BadInput(f"dashboard.address: cannot listen on {address}:{port}: {error.strerror}") from None
     listening.listen()
     return listening

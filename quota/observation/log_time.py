@@ -128,6 +128,6 @@ def _named(zone: str, of_log: tzinfo) -> tzinfo:
         if not zone.isalpha():
             return parse_zone(offset if len(offset) > len("+00") else f"{offset}:00")
     raise BadRecord(
-        f"{zone} is the name of several time zones, or of none, and not one of {of_log}: set --time-zone to that of "
-        "the brokers, such as America/New_York"
+        f"{zone} is the name of several time zones, or of none, and not one of {of_log}: set observe.time_zone to that "
+        "of the brokers, such as America/New_York"
     )

@@ -141,8 +141,5 @@ class DashboardSettings(Section):
         except ValueError:
             raise ValueError(f"address: {self.address!r} is not an IP address, such as 127.0.0.1 or 0.0.0.0") from None
         if not (local or self.token_file):
-            raise ValueError(
-                f"address: {self.address} is reachable from other machines, which requires token_file; "
-                "dashboard --token-file FILE sets it, too"
-            )
+            raise ValueError(f"address: {self.address} is reachable from other machines, which requires token_file")
         return self

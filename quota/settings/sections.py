@@ -218,7 +218,7 @@ class LoggingSettings(Section):
     """Format of the log: `text` for people, or `json`, one event a line, also of Spark's JVM and its workers."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severe lines to log. `--log-level` and `-v` override it. The JVM logs warnings and errors."""
+    """Least severe lines to log. `-v` is `debug`. The JVM logs warnings and errors."""
 
     @property
     def as_json(self) -> bool:

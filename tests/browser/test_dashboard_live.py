@@ -44,7 +44,7 @@ def dashboard(deployment, tmp_path):
     started = []
 
     def _start(*options):
-        command = command_line("dashboard", "--port", "0", *options, *as_options(deployment))
+        command = command_line("dashboard", *options, *as_options(deployment, "dashboard.port=0"))
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path)
         started.append(process)
         line = process.stdout.readline()

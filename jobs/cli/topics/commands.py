@@ -33,17 +33,6 @@ _COLUMNS = ("TOPIC", "PARTITIONS", "REPLICAS", "STATE")
 _MAX_PARTITIONS, _MAX_REPLICAS = 2**31 - 1, 2**15 - 1
 """The largest numbers that Kafka's protocol can represent."""
 
-Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        min=0.1,
-        max=86_400,
-        metavar="SECONDS",
-        help="Request timeout. Default: client.api_timeout_seconds.",
-    ),
-]
-
 
 def _count_or_default(most: int) -> Callable[[int], int]:
     """Return a check of a number that is -1, or from 1 to `most`."""
@@ -114,7 +103,6 @@ def create(
     ] = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that exist.")] = False,
     validate_only: ValidateOnly = False,
-    timeout: Timeout = None,
     user: ChargedUser = None,
     client: Client = None,
     *,
@@ -147,9 +135,7 @@ def create(
             if name in existing:
                 changes.skip(f"topic {name} exists")
         new_topics = [NewTopic(name, **layout, config=configs) for name in topic if name not in existing]
-        futures = changes.admin.create_topics(
-            new_topics, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
-        )
+        futures = changes.admin.create_topics(new_topics, validate_only=validate_only, retry_on_quota_violation=False)
         changes.report("valid" if validate_only else "created", futures)
 
 
@@ -164,7 +150,6 @@ def alter(
     replica_assignment: Assignment = None,
     if_exists: IfExists = False,
     validate_only: ValidateOnly = False,
-    timeout: Timeout = None,
     user: ChargedUser = None,
     client: Client = None,
     *,
@@ -193,7 +178,7 @@ def alter(
             for name, current in changes.matching(pattern, allow_none=if_exists).items()
         ]
         futures = changes.admin.create_partitions(
-            new_partitions, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
+            new_partitions, validate_only=validate_only, retry_on_quota_violation=False
         )
         changes.report("valid" if validate_only else "altered", futures)
 
@@ -201,7 +186,6 @@ def alter(
 def delete(
     topic: Pattern,
     if_exists: IfExists = False,
-    timeout: Timeout = None,
     user: ChargedUser = None,
     client: Client = None,
     *,
@@ -230,7 +214,7 @@ def delete(
             return
         if names:
             confirmation.confirm(f"Delete {plural(len(names), 'topic')} with all records ({', '.join(names)})?")
-        futures = changes.admin.delete_topics(names, request_timeout=timeout, retry_on_quota_violation=False)
+        futures = changes.admin.delete_topics(names, retry_on_quota_violation=False)
         changes.report("deleted", futures)
 
 

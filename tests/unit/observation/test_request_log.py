@@ -181,7 +181,7 @@ def test_of_several_times_the_most_exact_one_counts_and_of_equal_ones_the_last(h
     ],
 )
 def test_a_zone_that_is_not_clear_is_an_error_that_says_what_to_set(head, zone):
-    with pytest.raises(BadRecord, match=f"^{zone} is the name of several time zones, or of none, .*: set --time-zone"):
+    with pytest.raises(BadRecord, match=f"^{zone} is the name of several time zones, or .*: set observe.time_zone"):
         LogTime(ZoneInfo("UTC")).read(b"[2026-11-22 " + head)
 
 

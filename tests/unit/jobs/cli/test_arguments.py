@@ -38,8 +38,8 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["quotas", "describe", "-o", "xml"], "--output xml: expected table, json, yaml or jsonl"),
         (["quotas", "apply", "/dev/null", "--yes"], "/dev/null: empty; for no quotas, write 'quotas: []' to a YAML"),
         (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
-        (["dashboard", "--bind", "foo"], "dashboard: address: 'foo' is not an IP address"),
-        (["dashboard", "--bind", "0.0.0.0"], "which requires token_file; dashboard --token-file FILE sets it, too"),  # noqa: S104
+        (["dashboard", "--set", "dashboard.address=foo"], "dashboard: address: 'foo' is not an IP address"),
+        (["dashboard", "--set", "dashboard.address=0.0.0.0"], "from other machines, which requires token_file"),
         (["quotas", "apply", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["observe", "import", "/etc"], "/etc: a folder; name its files, as in /etc/*"),
         (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),

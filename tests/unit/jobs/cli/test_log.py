@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from jobs.cli.log import set_log_level, start_log
+from jobs.cli.log import set_verbose, start_log
 from tests.support.programs import command_line, run
 
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
@@ -96,7 +96,7 @@ def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
 
 @pytest.mark.parametrize(
     ("level", "options", "traced"),
-    [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
+    [("debug", [], True), ("error", ["-v"], True), ("error", [], False)],
 )
 def test_an_option_overrides_the_level_of_the_settings_and_debug_shows_the_origin_of_an_error(level, options, traced):
     done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
@@ -114,5 +114,5 @@ def test_deltalake_logs_only_errors_by_default(monkeypatch, given, verbose, leve
         monkeypatch.delenv("RUST_LOG")
     monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
     start_log("test")
-    set_log_level(None, verbose=verbose)
+    set_verbose(verbose=verbose)
     assert os.environ["RUST_LOG"] == level

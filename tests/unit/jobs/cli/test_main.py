@@ -237,7 +237,7 @@ def test_the_zone_of_a_time_is_shown(words):
 @EACH_COMMAND
 def test_the_common_options_are_accepted_after_the_command(words):
     options = {option for param in COMMANDS[words].params for option in param.opts}
-    assert {"--set", "--settings", "--log-level", "--verbose", "-v"} <= options
+    assert {"--set", "--settings", "--verbose", "-v"} <= options
 
 
 @pytest.mark.parametrize("words", sorted(GROUPS), ids=" ".join)

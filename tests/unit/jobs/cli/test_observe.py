@@ -37,7 +37,7 @@ def imported(folder, *options):
 
 
 def test_the_summary_reports_what_was_found_and_what_was_missing(log):
-    done = imported(log, "--time-zone", "Europe/Berlin")
+    done = imported(log, "--set", "observe.time_zone=Europe/Berlin")
     assert (done.returncode, done.stdout) == (0, "")
     *summary, broken, cut, wrote = done.stderr.splitlines()
     assert summary == [
@@ -92,8 +92,11 @@ def test_the_requests_are_reported(log):
             ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
             "--output-file quotas.yaml: the file exists; add --force",
         ),
-        (("import", "kafka-request.log", "--time-zone", "Mars"), "'Mars' is not a time zone, such as UTC"),
-        (("import", "kafka-request.log", "--principal-rules", "x"), "principal rules: expected RULE:pattern/"),
+        (("import", "kafka-request.log", "--set", "observe.time_zone=Mars"), "'Mars' is not a time zone, such as UTC"),
+        (
+            ("import", "kafka-request.log", "--set", "observe.principal_mapping_rules=x"),
+            "principal rules: expected RULE:pattern/",
+        ),
         (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: not a file of mutation-quota"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

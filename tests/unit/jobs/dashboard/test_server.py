@@ -12,6 +12,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.server import serve_dashboard
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
+from tests.support.deployment import set_options
 from tests.support.programs import command_line
 
 UNREACHABLE = ("kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
@@ -60,7 +61,7 @@ def test_a_server_that_fails_ends_the_program_with_an_error(monkeypatch, caplog)
 def test_a_port_in_use_is_one_line(taken):
     with pytest.raises(BadInput) as raised, serve_dashboard(settings(f"dashboard.port={taken}")):
         pass
-    assert str(raised.value) == f"dashboard.port: 127.0.0.1:{taken} is in use; --port 0 selects a free port"
+    assert str(raised.value) == f"dashboard.port: 127.0.0.1:{taken} is in use; 0 selects a free port"
 
 
 def test_a_free_port_is_chosen_if_none_is_configured(taken):
@@ -111,7 +112,7 @@ def test_an_unexpected_failure_of_the_feed_is_logged_and_retried(monkeypatch):
 
 def test_ctrl_c_stops_it_even_if_a_script_started_it_in_the_background(tmp_path):
     """A shell that runs a script has the commands that it starts with `&` ignore SIGINT."""
-    options = ("--port", "0", "--set", "kafka.bootstrap_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1")
+    options = set_options("dashboard.port=0", "kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
     command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command_line("dashboard", *options)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         try:
