@@ -1,9 +1,9 @@
 """Lists of buckets: who shares each, its tokens when it was last charged, and its tokens now."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
 from quota.errors import MutationQuotaError
@@ -16,19 +16,14 @@ if TYPE_CHECKING:  # it imports Spark, which the command line does without
     from jobs.buckets.saved import SavedBucket
 
 
-Order = Literal["tokens", "full-in", "updated", "rate", "name"]
-"""The order of a list."""
-
-
 @dataclass(frozen=True, slots=True)
 class BucketQuery:
-    """The filter, order and limit of a list."""
+    """The filter and limit of a list."""
 
     tags: Mapping[str, str]
     """Tags that a bucket must have."""
     in_debt: bool
     """Whether to list only buckets in debt."""
-    order: Order
     limit: int
     """The largest number of buckets to list."""
 
@@ -70,7 +65,10 @@ def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
 def select_buckets(
     saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window, *, as_of: int | None = None
 ) -> Buckets:
-    """Return the selected buckets with their tokens at `now` (epoch ms); at most the limit is held in memory."""
+    """Return the selected buckets with their tokens at `now` (epoch ms), lowest first, then by name.
+
+    At most the limit is held in memory.
+    """
     matched = 0
 
     def matching() -> Iterator[ListedBucket]:
@@ -81,19 +79,9 @@ def select_buckets(
                 matched += 1
                 yield row
 
-    first = nsmallest(query.limit, matching(), key=_KEYS[query.order])
+    first = nsmallest(query.limit, matching(), key=_tokens_and_name)
     return Buckets(first, matched - len(first), as_of)
 
 
-def _name(row: ListedBucket) -> list[tuple[str, str]]:
-    return sorted(row.bucket.items())
-
-
-_KEYS: dict[Order, Callable[[ListedBucket], Any]] = {
-    "tokens": lambda row: (row.tokens_now, _name(row)),
-    "full-in": lambda row: (-row.full_in_ms, _name(row)),
-    "updated": lambda row: (-row.updated_at, _name(row)),
-    "rate": lambda row: (-row.rate, _name(row)),
-    "name": _name,
-}
-"""Sort keys: lowest tokens, longest time, newest change or highest rate first; then by name."""
+def _tokens_and_name(row: ListedBucket) -> tuple[float, list[tuple[str, str]]]:
+    return row.tokens_now, sorted(row.bucket.items())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.buckets.listing import BucketQuery, Order
+from jobs.buckets.listing import BucketQuery
 from jobs.cli.options import (
     Client,
     Comment,
@@ -63,9 +63,6 @@ def list_buckets(
     in_debt: Annotated[
         bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are rejected.")
     ] = False,
-    sort: Annotated[
-        Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
-    ] = "tokens",
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,
     from_checkpoint: Annotated[
@@ -76,16 +73,17 @@ def list_buckets(
 ) -> None:
     """List token buckets and their debts.
 
-    Reads the last decision of each bucket from the audit's table, which is some ten seconds behind; without an audit,
-    the last finished batch of enforce (--from-checkpoint). The current tokens are computed with the rate at the last
-    use. A later quota change or reset shows up after the next request; see `quotas resolve`.
+    Those with the lowest tokens come first. Reads the last decision of each bucket from the audit's table, which is
+    some ten seconds behind; without an audit, the last finished batch of enforce (--from-checkpoint). The current
+    tokens are computed with the rate at the last use. A later quota change or reset shows up after the next request;
+    see `quotas resolve`.
 
     Examples:
       mutation-quota buckets list --in-debt
       mutation-quota buckets list --user alice -o json
     """
     settings = where.read()
-    query = BucketQuery(_parse_tags(user, client, tag), in_debt, sort, limit)
+    query = BucketQuery(_parse_tags(user, client, tag), in_debt, limit)
     from jobs.buckets.audited import list_buckets as find
 
     listing = find(settings, query, now_ms, from_checkpoint=from_checkpoint)
@@ -175,7 +173,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:
     from jobs.buckets.audited import list_buckets as find
 
-    listing = find(settings, BucketQuery(bucket, in_debt=False, order="name", limit=1), now_ms)
+    listing = find(settings, BucketQuery(bucket, in_debt=False, limit=1), now_ms)
     return len(listing.buckets) + listing.left_out
 
 

@@ -32,7 +32,7 @@ class Buckets(msgspec.Struct, frozen=True):
     """The output of `buckets list`."""
 
     buckets: list[ListedBucket]
-    """The buckets, in the order of --sort."""
+    """The buckets, those with the lowest tokens first."""
     left_out: int
     """The number of further buckets that --limit left out."""
     as_of: int | None

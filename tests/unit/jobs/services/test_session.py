@@ -146,7 +146,7 @@ def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):
-        list_stored(settings, BucketQuery({}, in_debt=False, order="tokens", limit=1), lambda: 0)
+        list_stored(settings, BucketQuery({}, in_debt=False, limit=1), lambda: 0)
 
 
 def test_when_buckets_are_restored(settings, unreachable):
