@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.completion import complete_setting_name
 from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text, print_warnings
 from jobs.spark.installation import jars_folder
@@ -16,12 +15,7 @@ from quota.timeline.warnings import user_warnings
 from schemas.documents.settings import SettingsInForce
 
 Names = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="NAME",
-        help="Sections (quota) or settings (quota.window_num).",
-        autocompletion=complete_setting_name,
-    ),
+    list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")
 ]
 Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
 

@@ -20,17 +20,8 @@ if TYPE_CHECKING:
 _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 
 
-def _complete_table(incomplete: str) -> list[str]:
-    from jobs.audit.tables.specs import TABLES
-
-    return [table.name for table in TABLES if table.name.startswith(incomplete)]
-
-
 def maintain(
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TABLE", help="Tables; all by default.", autocompletion=_complete_table),
-    ] = None,
+    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Tables; all by default.")] = None,
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,

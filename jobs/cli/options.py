@@ -11,7 +11,6 @@ from typing import Annotated, BinaryIO, Self
 import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
-from jobs.cli.completion import complete_setting
 from jobs.cli.help import common_option
 from jobs.cli.log import Verbose, follow_settings, set_verbose
 from jobs.cli.output import OutputOptions
@@ -19,7 +18,14 @@ from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings
+from quota.settings.listing import setting_names
 from quota.settings.loading import LoadedSettings, Override, load_with_origins
+
+
+def _complete_setting(incomplete: str) -> list[str]:
+    """Return the settings that begin with an incomplete value of `--set`."""
+    return [f"{name}=" for name in setting_names() if name.startswith(incomplete)]
+
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
 ChargedUser = Annotated[
@@ -39,7 +45,7 @@ Overrides = Annotated[
         "--set",
         metavar="SECTION.KEY=VALUE",
         help="Override a setting (wins over environment and file). Repeatable.",
-        autocompletion=complete_setting,
+        autocompletion=_complete_setting,
     ),
 ]
 SettingsFile = Annotated[

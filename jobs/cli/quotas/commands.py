@@ -5,7 +5,6 @@ from typing import Annotated
 import msgspec
 import typer
 
-from jobs.cli.completion import complete_config, complete_config_name
 from jobs.cli.options import Comment, EffectiveAt, KafkaOptions, ScheduledAt, split_configs
 from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import ConfigChange
@@ -29,7 +28,6 @@ def alter(
             metavar="NAME=VALUE,...",
             help=f"Configs to set: {RATE_CONFIG} (mutations/s), controller_mutation_burst, max_debt_ms, shadow "
             "(true or false). Repeatable.",
-            autocompletion=complete_config,
         ),
     ] = None,
     delete_config: Annotated[
@@ -37,7 +35,6 @@ def alter(
         typer.Option(
             metavar="NAME,...",
             help=f"Configs to remove; {RATE_CONFIG} removes the whole quota. Repeatable.",
-            autocompletion=complete_config_name,
         ),
     ] = None,
     effective_at: EffectiveAt = None,

@@ -132,10 +132,6 @@ def completed(shell, line, word):
         ("mutation-quota quo", "quotas", "enforce"),
         ("mutation-quota quotas describe --out", "--output", "--user"),
         ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
-        ("mutation-quota maintain d", "dead_letters", "quota_changes"),
-        ("mutation-quota config describe quota.w", "quota.window_num", "kafka"),
-        ("mutation-quota quotas alter --add-config shadow=true,max", "shadow=true,max_debt_ms=", "controller"),
-        ("mutation-quota quotas alter --delete-config controller_mutation_b", "controller_mutation_burst", "="),
         ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
     ],
 )
