@@ -71,21 +71,16 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
-    """Carry out the upkeep, with a progress bar if standard error is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+    """Carry out the upkeep, and tell on standard error which table it is at."""
     from jobs.audit.upkeep.maintain import maintain as carry_out
+    from jobs.progress import progress
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=sum(plan.steps for plan in planned.plans.values()))
-        results = []
-        for table, plan in planned.plans.items():
-            progress.update(bar, description=table.name)
-            results.append(carry_out(planned.store, table, plan, planned.now, lambda: progress.advance(bar)))
-        return results
+    results = []
+    with progress("maintaining the tables") as tell:
+        for number, (table, plan) in enumerate(planned.plans.items(), 1):
+            tell(f"maintaining {table.name}: table {number} of {len(planned.plans)}")
+            results.append(carry_out(planned.store, table, plan, planned.now))
+    return results
 
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:

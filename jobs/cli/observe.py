@@ -61,7 +61,8 @@ def import_(
     settings = where.read()
     known = read_snapshot(snapshot).partitions if snapshot else {}
     with file.open() as out:
-        summary = import_logs(logs or [EXAMPLE], settings.observe, known, out)
+        quiet = file.to_stdout and not output.for_people  # standard error has only the summary
+        summary = import_logs(logs or [EXAMPLE], settings.observe, known, out, quiet=quiet)
     name = "-" if file.output_file is None else str(file.output_file)
     output.print(
         summary,

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import tzinfo
 from functools import partial
 from multiprocessing import get_context
@@ -12,12 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
 from jobs.observe.collection import PART, Collection, PartWriter
 from jobs.observe.scanning import Found, scan
 from jobs.observe.segments import Segment, saved, segments
+from jobs.progress import Tell, progress
 from quota.admission.principals import PrincipalRules
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
 from quota.records import codec
@@ -30,19 +28,27 @@ EXAMPLE = Path(__file__).with_name("example.log.gz")
 
 _FEW_BYTES = 32 * 1024 * 1024
 
+_MB = 1_000_000
+
 
 def import_logs(
-    files: Sequence[Path], settings: ObserveSettings, snapshot: Mapping[str, int], out: BinaryIO
+    files: Sequence[Path],
+    settings: ObserveSettings,
+    snapshot: Mapping[str, int],
+    out: BinaryIO,
+    *,
+    quiet: bool = False,
 ) -> LogSummary:
     """Write the mutation requests of logs, given in any order, to `out` as JSON lines, ordered by time.
 
-    `snapshot` has the partitions of the topics that existed before the logs begin, by name.
+    `snapshot` has the partitions of the topics that existed before the logs begin, by name. Standard error tells how
+    much has been read, unless `quiet` is set.
     """
     files = list({file.resolve(): file for file in reversed(files)}.values())[::-1]  # overlapping patterns
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
     observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules))
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
-        logs = _read_all(files, settings.zone, Path(folder))
+        logs = _read_all(files, settings.zone, Path(folder), quiet=quiet)
         with closing(Collection(Path(folder))) as collection:
             for logged in collection.in_order():
                 request = observer.observe(logged)
@@ -87,23 +93,28 @@ def _by_operation(counts: Counter[Operation]) -> dict[str, int]:
     return {operation.value: counts[operation] for operation in Operation}
 
 
-def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
+def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path, *, quiet: bool) -> list[Found]:
     """Read files into parts in a folder, which pipes are saved to first."""
     parts = [segment for log, file in enumerate(files) for segment in segments(log, saved(file, folder))]
-    total = sum(part.bytes for part in parts)
+    done, total = 0, sum(part.bytes for part in parts)
     logs = [Found() for _ in files]
-    with _progress(total) as advance, _workers(total) as submit:
+    with _telling(quiet=quiet) as tell, _workers(total) as submit:
         tasks = {
             submit(_read_segment, part, zone, folder / f"{number:06}.{PART}"): part for number, part in enumerate(parts)
         }
         for task in as_completed(tasks):
             task.result()
-            advance(tasks[task].bytes)
+            done += tasks[task].bytes
+            tell(f"reading: {done / _MB:,.0f} of {total / _MB:,.0f} MB")
         for task, part in tasks.items():  # in the order of the files
             logs[part.log].add(task.result())
     for file, log in zip(files, logs, strict=True):
         log.check(file)
     return logs
+
+
+def _telling(*, quiet: bool) -> AbstractContextManager[Tell]:
+    return nullcontext(lambda _words: None) if quiet else progress("reading")
 
 
 @contextmanager
@@ -125,19 +136,3 @@ def _workers(total: int) -> Iterator[Callable[..., Future[Found]]]:
 def _read_segment(segment: Segment, zone: tzinfo, part: Path) -> Found:
     with PartWriter(part) as writer:
         return scan(segment, zone, partial(writer.add, segment.log))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show the progress in bytes, if standard error is a terminal; yield a function that adds to it."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("reading", total=total)
-        yield lambda count: progress.advance(task, count)

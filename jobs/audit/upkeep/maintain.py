@@ -4,7 +4,7 @@ Each step is a separate commit, and others may append rows at the same time.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
@@ -48,12 +48,7 @@ class UpkeepPlan(msgspec.Struct, frozen=True):
     def parts(self) -> list["UpkeepPlan"]:
         """The daily part and the rest. They are carried out separately: if one fails, the other is still done."""
         daily, rest = replace(self, compact={}), replace(self, daily=False)
-        return [part for part in (daily, rest) if part.steps]
-
-    @property
-    def steps(self) -> int:
-        """The number of steps."""
-        return len(self.compact) + self.daily
+        return [part for part in (daily, rest) if part.daily or part.compact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +142,8 @@ class UpkeepResult(MaintainedTable, frozen=True):
         return f"{self.table}: {', '.join(parts) or 'nothing to do'}"
 
 
-def maintain(
-    store: TableStore,
-    table: TableSpec,
-    plan: UpkeepPlan,
-    now: datetime,
-    after_step: Callable[[], None] = lambda: None,
-) -> UpkeepResult:
-    """Carry out the upkeep of a table, call `after_step` after each step, and record `now` for the daily part."""
+def maintain(store: TableStore, table: TableSpec, plan: UpkeepPlan, now: datetime) -> UpkeepResult:
+    """Carry out the upkeep of a table, and record `now` for the daily part."""
     compacted, written, deleted, removed = 0, 0, 0, 0
     with store.errors(table):
         opened = store.open(table)
@@ -166,7 +155,6 @@ def maintain(
             mark = Transaction(_DAILY_MARK, int(now.timestamp()))
             no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
             write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))
-            after_step()
         for day in plan.compact:
             # one task at a time is a bound on memory
             done = opened.optimize.compact(
@@ -174,7 +162,6 @@ def maintain(
             )
             compacted += done["numFilesRemoved"]
             written += done["numFilesAdded"]
-            after_step()
     return UpkeepResult(table.name, compacted, written if plan.compact else None, deleted, removed)
 
 
