@@ -105,7 +105,7 @@ def test_a_debt_is_never_shown_as_zero(page, feed):
 def test_a_quota_change_appears_and_is_marked(page, feed):
     feed.set_quota(QuotaEntity("alice"), 10.0, comment="<b>more</b>")
     newest = until(lambda: (changes := rows(page, "changes-table")) and len(changes) == 2 and changes[0])
-    assert "controller_mutation_rate=5.0 → controller_mutation_rate=10.0" in newest
+    assert "rate 5 -> 10" in newest
     assert "<b>more</b>" in newest
 
 

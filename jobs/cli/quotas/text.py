@@ -1,13 +1,11 @@
-"""Quotas, plans and callbacks as data and as text."""
+"""Quotas and plans as data and as text."""
 
 from collections.abc import Iterable, Sequence
 
 from jobs.cli.output import print_table, table_time
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import RATE_CONFIG, Quota, Window
-from quota.settings.secrets import mask_secrets
-from quota.text import display_name, format_duration, printable
+from quota.text import display_name, format_duration
 from quota.timeline.change import QuotaChange
 from quota.timeline.plan import Step
 from quota.timeline.quota_file import QuotaEntry, QuotaFile
@@ -81,11 +79,3 @@ def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange
     """Return a step of a plan as data; it takes effect at `effective_at` (epoch ms) unless it has its own time."""
     moment = effective_at if step.record.effective_at is None else step.record.effective_at
     return PlannedChange(step.record.entity, step.before, step.after, moment)
-
-
-def format_callback(setting: CallbackSetting | None) -> str:
-    """Format a callback and its configs, with secrets masked; None is the callback in the settings."""
-    if setting is None:
-        return "that of the settings"
-    configs = " ".join(f"{name}={mask_secrets(name, value)}" for name, value in sorted(setting.configs.items()))
-    return printable(f"{setting.class_name} {configs}".rstrip())

@@ -143,9 +143,9 @@ def test_quota_changes_are_at_the_time_they_took_effect():
         ],
     )
     assert [(row.at - NOON, row.what) for row in report.changes] == [
-        (1000, "user-principal 'alice': controller_mutation_rate=1.0 → controller_mutation_rate=7.5"),
-        (2000, "user-principal 'alice': controller_mutation_rate=7.5 → none (set at 2026-11-21T12:00:01.500Z)"),
-        (3000, "buckets with user 'alice': reset"),
+        (1000, "user-principal 'alice': rate 1 -> 7.5"),
+        (2000, "user-principal 'alice': removed (set at 2026-11-21T12:00:01.500Z)"),
+        (3000, "buckets with user 'alice' reset"),
     ]
     assert (report.changes[0].altered_by, report.changes[0].comment, report.changes[0].user) == (
         "'ann\\n'",
@@ -225,9 +225,9 @@ def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_eff
         ],
     )
     assert [row.what for row in report.changes] == [
-        "user-principal 'alice': none → controller_mutation_rate=7.0",
-        "user-principal 'alice': the change scheduled for 2026-11-21T12:00:00.900Z cancelled",
-        "callback: the change scheduled for 2026-11-21T12:00:00.950Z cancelled",
+        "user-principal 'alice': rate 7",
+        "user-principal 'alice': change scheduled for 2026-11-21T12:00:00.900Z cancelled",
+        "callback: change scheduled for 2026-11-21T12:00:00.950Z cancelled",
     ]
 
 

@@ -1,0 +1,109 @@
+"""Describes the records of the quota log, for `quotas history`, the report and the dashboard."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from quota.records.callback import CallbackSetting
+from quota.records.quota import QUOTA_CONFIGS, Quota
+from quota.records.quota_log import QuotaLogEntry
+from quota.settings.secrets import mask_secrets
+from quota.text import format_duration, format_tags, format_time, plural, printable
+from quota.timeline.change import (
+    BucketReset,
+    CallbackCancellation,
+    CallbackChange,
+    Change,
+    ClusterChange,
+    QuotaCancellation,
+    QuotaChange,
+    to_change,
+)
+from quota.timeline.timeline import QuotaTimeline
+from schemas.documents.quotas import HistoryEntry
+
+_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "max debt", "shadow"), strict=True))
+
+
+def to_history(entry: QuotaLogEntry, timeline: QuotaTimeline) -> HistoryEntry:
+    """Return a record relative to the quotas before it, and add it to their timeline."""
+    record, change = entry.record, to_change(entry.record, entry.timestamp)
+    return HistoryEntry(
+        offset=entry.offset,
+        timestamp=entry.timestamp,
+        effective_at=change.moment,
+        altered_by=record.altered_by,
+        comment=record.comment,
+        **_add(change, timeline),
+    )
+
+
+def change_text(entry: HistoryEntry, if_later: str) -> str:
+    """Return in words what changed, without its entity; `if_later` follows if it takes effect after it was written."""
+    moment = format_time(entry.effective_at)
+    later = if_later if entry.effective_at > entry.timestamp else ""
+    match entry.kind:
+        case "bucket_reset":
+            return f"buckets with {format_tags(entry.bucket or {})} reset{later}"
+        case "callback":
+            return f"callback: {format_callback(entry.callback)}{later}"
+        case "callback_cancel":
+            return f"callback: change scheduled for {moment} cancelled"
+        case "cluster":
+            topics, partitions = entry.topic_count or 0, entry.partition_count or 0
+            return f"cluster: {plural(topics, 'topic')}, {plural(partitions, 'partition')}{later}"
+        case "cancel":
+            return f"change scheduled for {moment} cancelled"
+        case _:
+            return f"{', '.join(_differences(entry.before, entry.after))}{later}"
+
+
+def format_callback(setting: CallbackSetting | None) -> str:
+    """Format a callback and its configs, with secrets masked; None is the callback in the settings."""
+    if setting is None:
+        return "that of the settings"
+    configs = " ".join(f"{name}={mask_secrets(name, value)}" for name, value in sorted(setting.configs.items()))
+    return printable(f"{setting.class_name} {configs}".rstrip())
+
+
+def _add(change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
+    """Add a change to the timeline, and return what the history says of it."""
+    match change:
+        case QuotaChange(entity):
+            before, after = timeline.add_quota(change)
+            return {"kind": "quota", "entity": entity, "before": before, "after": after}
+        case QuotaCancellation(entity):
+            before, _ = timeline.add_quota(change)
+            return {"kind": "cancel", "entity": entity, "before": before}
+        case BucketReset(tags):
+            return {"kind": "bucket_reset", "bucket": tags}
+        case CallbackChange(setting):
+            return {"kind": "callback", "callback": setting}
+        case CallbackCancellation():
+            return {"kind": "callback_cancel"}
+        case ClusterChange(cluster):
+            return {"kind": "cluster", "topic_count": len(cluster.topics), "partition_count": cluster.partitions}
+
+
+def _differences(before: Quota | None, after: Quota | None) -> Iterator[str]:
+    """Yield the values of a quota that have changed: all of them if the quota is new."""
+    if after is None:
+        yield "removed"
+        return
+    for name, label in _LABELS.items():
+        old, new = getattr(before, name, None), getattr(after, name)
+        if before is None and new not in (None, False):
+            yield f"{label} {_value(name, new)}"
+        elif before is not None and old != new:
+            yield f"{label} {_value(name, old)} -> {_value(name, new)}"
+    if before == after:
+        yield "the same quota again"
+
+
+def _value(name: str, value: float | None) -> str:
+    if value is None:
+        return "none"
+    if name == "max_debt_ms":
+        return format_duration(int(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.10g}"
