@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import Client, KafkaOptions, TopicName, User
+from jobs.cli.options import Client, SettingsOptions, TopicName, User
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.wording import format_reach
 from quota.errors import BadInput
@@ -35,7 +35,7 @@ def explain(
     ] = 3,
     *,
     output: OutputOptions,
-    kafka: KafkaOptions,
+    where: SettingsOptions,
 ) -> None:
     """Explain a decision, and replay it.
 
@@ -52,7 +52,7 @@ def explain(
     selected = any(name is not None for name in (user, client, topic))
     if last == (decision_id is not None) or (selected and not last):
         raise BadInput("which decision? give its ID, or --last, which takes --user, --client and --topic")
-    settings = kafka.read()
+    settings = where.read()
     from jobs.audit.decisions import Selection
     from jobs.audit.explain import explain_decision, find_newest
     from quota.explanation.explanation_text import explanation_lines

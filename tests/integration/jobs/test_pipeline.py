@@ -77,7 +77,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
     assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
     with pytest.raises(NotFound, match="-0-2 is not a decision but a dead letter: value: null"):
         explain_decision(deployment, f"{topics.requests}-0-2", 0)
-    with pytest.raises(NotFound, match="-0-99: no such decision in the table or among the latest records of"):
+    with pytest.raises(NotFound, match="-0-99: no such decision in the table; the audit has decisions up to"):
         explain_decision(deployment, f"{topics.requests}-0-99", 0)
 
 

@@ -155,10 +155,11 @@ def leaves(command=ROOT, words=()):
 
 COMMANDS = dict(leaves())
 WITHOUT_KAFKA = {
-    ("backtest",),  # reads the tables or files, as the next eleven
+    ("backtest",),  # reads the tables or files, as the next ten
     ("buckets", "export"),
     ("buckets", "list"),
     ("decisions", "list"),
+    ("explain",),
     ("maintain",),
     ("observe", "import"),
     ("recommend",),
