@@ -23,6 +23,9 @@ NAME = "audit"
 VERSION = 1
 """Part of the checkpoint's path; it is raised when the plan changes incompatibly."""
 
+_MAX_RECORDS = 50_000
+"""The maximum number of records in a micro-batch."""
+
 
 @query_errors(NAME)
 def start_audit(run: Run, *, once: bool = False, failures: Counter[str] | None = None) -> StreamingQuery:
@@ -36,7 +39,7 @@ def start_audit(run: Run, *, once: bool = False, failures: Counter[str] | None =
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (
-        read_topics(spark, settings, topics, settings.audit.max_records_per_batch)
+        read_topics(spark, settings, topics, _MAX_RECORDS)
         .writeStream.queryName(NAME)
         .foreachBatch(partial(write_batch, settings, upkeep))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")

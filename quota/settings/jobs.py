@@ -15,7 +15,6 @@ from quota.settings.types import (
     Name,
     NameList,
     Pattern,
-    Seconds,
     SecondsOrZero,
     Section,
     checked_by,
@@ -47,9 +46,6 @@ class AuditSettings(Section):
     trigger_seconds: SecondsOrZero = 10.0
     """Time between micro-batches in seconds, up to 86,400. More time makes fewer, larger files and staler tables."""
 
-    max_records_per_batch: Count = 50_000
-    """Maximum number of records in a micro-batch."""
-
     upkeep_seconds: SecondsOrZero = 300.0
     """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted.
 
@@ -68,9 +64,6 @@ class ApplierSettings(Section):
 
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
     """Time in seconds, above 0 and up to 600, that the target may be unreachable or busy before a mutation fails."""
-
-    max_age_seconds: Seconds = 3600.0
-    """Age in seconds, above 0 and up to 86,400, at which a request is reported as failed: its sender has given up."""
 
     topic_pattern: Pattern = ".*"
     """Regular expression that a topic's name must match. `{user}` and `{client_id}` are replaced with those of the

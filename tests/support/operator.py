@@ -67,10 +67,9 @@ class Operator:
         for future in self._admin.delete_topics([topic]).values():
             future.result()
 
-    def audit(self, **changed):
-        settings = with_sections(self.settings, audit=changed)
-        with with_operator_advice(settings):
-            run_until(threading.Event(), [start_audit(Run.on(self._spark, settings), once=True)])
+    def audit(self):
+        with with_operator_advice(self.settings):
+            run_until(threading.Event(), [start_audit(Run.on(self._spark, self.settings), once=True)])
 
     @property
     def run(self):

@@ -30,6 +30,8 @@ from quota.settings import Settings
 _log = logging.getLogger(__name__)
 
 _BATCH = 100
+_MAX_AGE_MS = 3_600_000
+"""The age at which a request is reported as failed: its sender has given up."""
 _MAX_NOTED_BYTES = 256 * 1024
 """The maximum size of the names and ids of topics in a position: the broker bounds its record."""
 _ID_BYTES = 40
@@ -273,7 +275,7 @@ class Applier:
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)
         if denial is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, denial)
-        too_old_at = decision.timestamp + round(self._settings.applier.max_age_seconds * 1000)
+        too_old_at = decision.timestamp + _MAX_AGE_MS
         expires_at = too_old_at if decision.expires_at is None else min(decision.expires_at, too_old_at)
         first = decision.repeats.decision_id if decision.repeats and repeated else None
         topic_id = self._noted(admitted.source, topic.name)

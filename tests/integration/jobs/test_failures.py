@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from unittest import mock
 
 import pytest
 
@@ -89,7 +90,8 @@ def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(oper
     """The tables have the records that it reads again, and each of them once."""
     operator.request("a", "b")
     operator.enforce()
-    operator.audit(max_records_per_batch=2)
+    with mock.patch("jobs.audit.query._MAX_RECORDS", 2):
+        operator.audit()
     checkpoint = operator.root / "checkpoints" / "audit" / "v1"
     remove(checkpoint, "offsets/1", "commits/1")
     operator.request("c")

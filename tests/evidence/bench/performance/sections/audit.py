@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from itertools import product
+from unittest import mock
 
 from deltalake import DeltaTable
 from pyspark.sql import Column
@@ -17,7 +18,6 @@ from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of, with_batches
 from tests.evidence.bench.performance.size import Size
-from tests.support.deployment import with_sections
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
@@ -49,7 +49,7 @@ def audit(ground: Ground, size: Size) -> list[Figure]:
 def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
     """Enforce and audit in turn; the audited deployment has decided its requests before, and decides no more."""
     batch = size.decided // size.batches
-    waiting, decided = (_with_batches(ground.deployment(name), batch) for name in ("waiting", "decided"))
+    waiting, decided = (with_batches(ground.deployment(name), batch) for name in ("waiting", "decided"))
     for settings in (waiting, decided):
         fill(settings, size.decided, USERS)
     start_enforce(Run.on(ground.spark, decided), once=True).awaitTermination()
@@ -58,7 +58,8 @@ def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
         audited = elsewhere(decided, ground)
         sides = {"enforce": (start_enforce, elsewhere(waiting, ground)), "audit": (start_audit, audited)}
         for side, (start, settings) in sides.items():
-            query = start(Run.on(ground.spark, settings), once=True)
+            with mock.patch("jobs.audit.query._MAX_RECORDS", batch):
+                query = start(Run.on(ground.spark, settings), once=True)
             query.awaitTermination()
             if turn:  # the first round warms up
                 rates[side].append(rate_of(batches(query)[1:]))
@@ -69,11 +70,6 @@ def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
     added = DeltaTable(audited.storage.table(DECISIONS.name)).history()
     files = [float(commit["operationMetrics"]["num_added_files"]) for commit in added if commit["operation"] == "WRITE"]
     yield Figure("audit", "files per batch", "files", tuple(files))
-
-
-def _with_batches(settings: Settings, count: int) -> Settings:
-    """Return settings with batches of at most `count` requests and of as many decisions."""
-    return with_sections(with_batches(settings, count), audit={"max_records_per_batch": count})
 
 
 def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
