@@ -55,14 +55,13 @@ _QUOTED = re.compile(r"""^(["'])(.+)\1$""")
 
 
 def intended(name: str) -> str:
-    """Return the name that is probably meant: without `User:`, quotes and spaces around it, and not percent-encoded."""
-    plain = _PRINCIPAL_TYPE.sub("", _QUOTED.sub(r"\2", _visible(name)).strip())
+    """Return the name that is probably meant.
+
+    It is without `User:`, quotes, spaces around it and characters of no width, and not percent-encoded.
+    """
+    visible = "".join(character for character in name if unicodedata.category(character) != "Cf").strip()
+    plain = _PRINCIPAL_TYPE.sub("", _QUOTED.sub(r"\2", visible).strip())
     return unquote(plain).strip() if _ENCODED.search(plain) else plain
-
-
-def _visible(name: str) -> str:
-    """Return a name without spaces around it, and without characters of no width, such as a byte order mark."""
-    return "".join(character for character in name if unicodedata.category(character) != "Cf").strip()
 
 
 def name_warning(name: str) -> str | None:
@@ -72,19 +71,7 @@ def name_warning(name: str) -> str | None:
         return f"{quoted(name)} is one name, and not all of them; set the default instead (--user-defaults, user: null)"
     if _OTHER_TYPE.match(meant):
         return f"{quoted(name)} is the name of a user; there are no quotas of groups (see callbacks)"
-    if meant == name or not meant:
-        return None
-    if _PRINCIPAL_TYPE.match(_visible(name)):
-        reason = "principals are named without 'User:'"
-    elif name.strip() != name:
-        reason = "the name begins or ends with a space"
-    elif _visible(name) != name:
-        reason = "the name has a character that is not visible"
-    elif _QUOTED.match(name):
-        reason = "the name is in quotes"
-    else:
-        reason = "names are not percent-encoded"
-    return f"{reason}; did you mean {quoted(meant)}?"
+    return None if meant in {name, ""} else f"did you mean {quoted(meant)}?"
 
 
 def user_warnings(setting: str, names: Iterable[str]) -> list[str]:

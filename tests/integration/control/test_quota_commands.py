@@ -161,7 +161,7 @@ def test_a_scheduled_option_changes_what_is_then_in_force(command, deployment):
 def test_what_validate_warns_of_is_warned_of_where_it_is_set(command, tmp_path):
     """Of a name that names nobody, and of a quota that new client-ids evade, but not of an ordinary quota."""
     alter = ("quotas", "alter", "--add-config", "controller_mutation_rate=1")
-    misspelled = "warning: user-principal 'User:carol': principals are named without 'User:'; did you mean 'carol'?"
+    misspelled = "warning: user-principal 'User:carol': did you mean 'carol'?"
     evaded = (
         "warning: a user whom no quota names gets a full bucket with each new client-id, by the quota of the default"
     )

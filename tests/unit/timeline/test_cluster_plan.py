@@ -275,7 +275,7 @@ SKIPPED = f"user-principal 'alice': skipped: {RATE}"
         ),
         (
             {QuotaEntity("CN%3Dfrank"): 5.0},
-            ["user-principal 'CN%3Dfrank': names are not percent-encoded; did you mean 'CN=frank'?"],
+            ["user-principal 'CN%3Dfrank': did you mean 'CN=frank'?"],
         ),
     ],
 )
