@@ -54,10 +54,7 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     configs, rejected = reader.configs(names)
     errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in rejected.items()]
     partitions = [
-        (name, partition.partition)
-        for name in names
-        for partition in layout.topics[name].partitions
-        if partition.leader is not None
+        (name, partition.id) for name in names for partition in layout.topics[name].partitions if partition.leader >= 0
     ]
     offsets = EndOffsets(connection, timeout)
     ids: dict[str, str] = {}

@@ -4,18 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from confluent_kafka.admin import ClusterMetadata, TopicMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLayout:
-    """A partition's leader and replicas, by their brokers' ids."""
-
-    partition: int
-    leader: int | None
-    """None while no replica leads the partition, which can be neither read nor written then."""
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
+from confluent_kafka.admin import ClusterMetadata, PartitionMetadata, TopicMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +12,8 @@ class TopicLayout:
     """The partitions of a topic, in their order."""
 
     name: str
-    partitions: tuple[PartitionLayout, ...]
+    partitions: tuple[PartitionMetadata, ...]
+    """Their leader is below 0 while no replica leads them: they can be neither read nor written then."""
 
     @property
     def replication_factor(self) -> int:
@@ -33,12 +23,12 @@ class TopicLayout:
     @property
     def leaderless(self) -> int:
         """The number of partitions without a leader."""
-        return sum(partition.leader is None for partition in self.partitions)
+        return sum(partition.leader < 0 for partition in self.partitions)
 
     @property
     def under_replicated(self) -> int:
         """The number of partitions with a replica that lags behind or is offline."""
-        return sum(len(partition.in_sync) < len(partition.replicas) for partition in self.partitions)
+        return sum(len(partition.isrs) < len(partition.replicas) for partition in self.partitions)
 
 
 @dataclass(frozen=True)
@@ -64,16 +54,4 @@ def cluster_layout(metadata: ClusterMetadata) -> ClusterLayout:
 
 
 def _layout(name: str, topic: TopicMetadata) -> TopicLayout:
-    partitions = (topic.partitions[number] for number in sorted(topic.partitions))
-    return TopicLayout(
-        name,
-        tuple(
-            PartitionLayout(
-                partition.id,
-                partition.leader if partition.leader >= 0 else None,
-                tuple(partition.replicas),
-                tuple(partition.isrs),
-            )
-            for partition in partitions
-        ),
-    )
+    return TopicLayout(name, tuple(topic.partitions[number] for number in sorted(topic.partitions)))

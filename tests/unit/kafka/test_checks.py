@@ -4,11 +4,12 @@ import pytest
 
 from quota.kafka.topics import preparation
 from quota.kafka.topics.checks import durability_warnings, problems, replicated
-from quota.kafka.topics.layouts import ClusterLayout, PartitionLayout, TopicLayout
+from quota.kafka.topics.layouts import ClusterLayout, TopicLayout
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import TopicSpec, max_answer_bytes, topic_specs
 from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import load_settings
+from tests.support.layouts import topic_layout
 
 
 @pytest.fixture
@@ -174,24 +175,20 @@ def test_a_start_creates_replicated_topics_and_warns_about_others(monkeypatch, c
     assert f"topic {settings.topics.quotas}: a single replica" in caplog.text
 
 
-def layout(*partitions):
-    return TopicLayout("t", tuple(PartitionLayout(number, *partition) for number, partition in enumerate(partitions)))
-
-
 def test_a_topic_with_all_replicas_in_sync_has_no_warnings():
-    topic = layout((1, (1, 2), (2, 1)), (2, (2, 1), (1, 2)))
+    topic = topic_layout("t", (1, (1, 2), (2, 1)), (2, (2, 1), (1, 2)))
 
     assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (2, 0, 0)
 
 
 def test_partitions_without_a_leader_or_a_replica_are_counted():
-    topic = layout((1, (1, 2, 3), (1,)), (None, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
+    topic = topic_layout("t", (1, (1, 2, 3), (1,)), (-1, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
 
     assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (3, 1, 2)
 
 
 def test_an_unavailable_broker_counts_if_it_has_replicas():
     """Topics that are created meanwhile get as many replicas as the others."""
-    cluster = ClusterLayout("id", (1, 2), {"t": layout((1, (1, 2, 3), (1, 2)))})
+    cluster = ClusterLayout("id", (1, 2), {"t": topic_layout("t", (1, (1, 2, 3), (1, 2)))})
 
     assert (cluster.brokers, cluster.size) == ((1, 2), 3)

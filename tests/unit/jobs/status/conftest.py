@@ -6,9 +6,10 @@ from jobs.status.assembly import Facts
 from jobs.status.cluster_facts import ClusterFacts
 from jobs.status.storage_facts import CheckpointFacts, StorageFacts
 from jobs.storage.deployment import Deployment
-from quota.kafka.topics.layouts import ClusterLayout, PartitionLayout, TopicLayout
+from quota.kafka.topics.layouts import ClusterLayout
 from quota.settings import load_settings
 from schemas.documents.status import BatchStatus, TableStatus
+from tests.support.layouts import topic_layout
 
 NOW = 1_795_266_000_000
 
@@ -35,7 +36,7 @@ def settings():
 
 
 def topic(name, partitions, *, leader=1, in_sync=(1,)):
-    return TopicLayout(name, tuple(PartitionLayout(number, leader, (1,), in_sync) for number in range(partitions)))
+    return topic_layout(name, *[(leader, (1,), in_sync)] * partitions)
 
 
 def cluster(topics=None, configs=None, **facts):

@@ -117,7 +117,7 @@ def upkeep(hours):
             [f"topic {REQUESTS} is stamped by producers"],
         ),
         (
-            facts(cluster({REQUESTS: topic(REQUESTS, 2, leader=None, in_sync=())})),
+            facts(cluster({REQUESTS: topic(REQUESTS, 2, leader=-1, in_sync=())})),
             [f"topic {REQUESTS}: 2 of 2 partitions have no leader", f"topic {REQUESTS}: 2 of 2 partitions are under-"],
         ),
         (
