@@ -11,7 +11,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import RATE_CONFIG, Quota, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
-from quota.timeline.cluster_plan import MAX_NAME_BYTES, Rates, Wanted, fits_protocol, has_names, is_rate, wanted_rates
+from quota.timeline.cluster_plan import Rates, Wanted, has_names, is_rate, wanted_rates
 from quota.timeline.levels import levels, unused_name
 from quota.timeline.timeline import QuotaTimeline
 from quota.timeline.warnings import quota_warnings
@@ -19,15 +19,12 @@ from quota.timeline.warnings import quota_warnings
 MAX_THROTTLE_MS = 2**31 - 1
 """The longest throttle time that Kafka's protocol carries; brokers report a wrong value for a longer one."""
 
-_ZOOKEEPER_DEFAULT = "<default>"
-
 
 class Note(msgspec.Struct, frozen=True):
     """A difference between the enforcement of a quota here and on the cluster."""
 
     kind: str
-    """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `name`, `rate`, `callback`, `exempt_user` or
-    `window`."""
+    """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `rate`, `callback`, `exempt_user` or `window`."""
     message: str
     """The difference in a sentence."""
     entity: QuotaEntity | None = None
@@ -106,9 +103,6 @@ def window_note(own: Window, brokers: Window) -> Iterator[Note]:
 
 
 def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator[tuple[str, str]]:
-    if not fits_protocol(entity):
-        yield "name", f"is not pushed: Kafka's protocol carries names of {MAX_NAME_BYTES} bytes at most"
-        return
     if quota.burst is not None:
         given = brokers.burst(quota.rate)
         yield "burst", f"has a burst of {quota.burst:g} here, and of {given:g} there, which follows from the rate"
@@ -118,8 +112,6 @@ def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator
         yield "rate", "is so small that the throttle time of one mutation exceeds the maximum of Kafka's protocol"
     if math.isinf(quota.rate * brokers.num * brokers.size_seconds):
         yield "rate", "is so large that the burst is infinite there, and everything is admitted"
-    if _ZOOKEEPER_DEFAULT in entity.names.values():
-        yield "name", f"has the name {_ZOOKEEPER_DEFAULT}, which brokers with ZooKeeper mistake for the default"
     if entity.client_id == NO_CLIENT_ID:
         yield "no_client_id", "means clients without a client-id here; on brokers, no client-id quota applies to them"
 

@@ -24,9 +24,6 @@ Kind: TypeAlias = Literal["changed", "missing", "not_removed", "only_there"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-MAX_NAME_BYTES = 32_767
-"""The longest name that Kafka's protocol carries, in UTF-8."""
-
 
 @dataclass(frozen=True, slots=True)
 class RateDifference:
@@ -54,18 +51,12 @@ def wanted_rates(timeline: QuotaTimeline, at: int) -> dict[QuotaEntity, float | 
     """Return the rates that a cluster should have as of `at` (epoch ms), in a stable order.
 
     Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Entities
-    that the log does not have yet, and names that Kafka's protocol cannot carry, are left out.
+    that the log does not have yet are left out.
     """
     return {
         change.entity: None if change.quota is None or change.quota.shadow else change.quota.rate
         for change in timeline.known(at)
-        if fits_protocol(change.entity)
     }
-
-
-def fits_protocol(entity: QuotaEntity) -> bool:
-    """Return whether Kafka's protocol carries an entity's names."""
-    return all(len(name.encode()) <= MAX_NAME_BYTES for name in entity.names.values())
 
 
 def has_names(entity: QuotaEntity) -> bool:

@@ -98,6 +98,16 @@ def test_many_changes_are_several_requests(protocol, broker):
     assert sizes == [1_000, 1_000, 500]
 
 
+def test_a_name_that_the_protocol_does_not_carry_is_one_line(protocol, broker):
+    """32,767 bytes are the most."""
+    running = broker({ALTER: altered})
+    with pytest.raises(ClusterError) as raised:
+        cluster(protocol, running.address).alter({ALICE: 5.0, QuotaEntity("ж" * 16_384): 1.0})
+    assert re.fullmatch(
+        r"cannot set the quotas of .*AlterClientQuotas.*: a string has 32768 bytes.*", str(raised.value)
+    )
+
+
 def test_a_rejected_change_is_reported_with_the_brokers_reason(protocol, broker):
     running = broker({ALTER: lambda request: altered(request, {"bob": (42, "it is Tuesday")})})
     rates = {ALICE: 5.0, BOB: 7.0}

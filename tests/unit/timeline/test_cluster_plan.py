@@ -40,12 +40,6 @@ def test_an_entity_whose_only_change_was_cancelled_is_unknown_to_the_log():
     assert wanted_rates(log, 200) == {}
 
 
-@pytest.mark.parametrize(("name", "fits"), [("x" * 32_767, True), ("x" * 32_768, False), ("ж" * 16_384, False)])
-def test_a_name_that_the_protocol_cannot_carry_is_omitted(name, fits):
-    """The order is that of the bytes in UTF-8."""
-    assert bool(wanted_rates(timeline((QuotaEntity("u", name), 5.0, 0)), 0)) is fits
-
-
 def test_differences_are_reported_by_kind_in_a_stable_order():
     dora, erin = QuotaEntity("dora"), QuotaEntity(client_id="app")
     wanted = {ALICE: 5.0, BOB: None, CAROL: 1.0, dora: 2.0, QuotaEntity("removed there, too"): None}
@@ -199,16 +193,6 @@ def test_on_brokers_no_client_id_quota_applies_to_clients_without_an_id():
     ((kind, text),) = notes((QuotaEntity("alice", "<none>"), Quota(5.0), 0))
     assert kind == "no_client_id"
     assert text.startswith("user-principal 'alice', client-id '<none>': means clients without a client-id here")
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("<default>", "which brokers with ZooKeeper mistake"), ("ж" * 16_384, "is not pushed: Kafka's")],
-)
-def test_names_that_brokers_read_differently_or_not_at_all_are_reported(name, expected):
-    ((kind, text),) = notes((QuotaEntity(name), Quota(5.0), 0))
-    assert kind == "name"
-    assert expected in text
 
 
 @pytest.mark.parametrize(
