@@ -5,7 +5,8 @@ import asyncio
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.probe import CLIENT_ID
 from quota.errors import ClusterError, NotFound
-from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
+from quota.kafka.brokers.connection import connected, log_in
+from quota.kafka.brokers.failures import FAILURES, failure_reason
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Address, Protocol

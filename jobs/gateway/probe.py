@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from jobs.gateway.encryption import Encryption, certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.stats import GatewayStats
-from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
+from quota.kafka.brokers.connection import connected, log_in
+from quota.kafka.brokers.failures import FAILURES, failure_reason
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.described import METADATA_VERSION

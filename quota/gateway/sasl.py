@@ -49,7 +49,7 @@ class SaslExchange:
         """Process a message of the client."""
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
-            self._user = _token_user(_bearer_token(auth_bytes), self._subject_claim)
+            self._user = token_claim(_bearer_token(auth_bytes), self._subject_claim)
         elif self._rounds == 1:
             if self._mechanism == "PLAIN":
                 self._user = _plain_user(auth_bytes, self._subject_claim)
@@ -80,7 +80,7 @@ def _plain_user(message: bytes, claim: str) -> str | None:
     if len(parts) != _PLAIN_PARTS or parts[0] not in {b"", parts[1]}:
         return None
     if parts[1] == _IN_PASSWORD:
-        return _token_user(parts[2].removeprefix(_IN_PASSWORD + b":"), claim)
+        return token_claim(parts[2].removeprefix(_IN_PASSWORD + b":"), claim)
     try:
         return parts[1].decode()
     except UnicodeDecodeError:
@@ -103,7 +103,8 @@ def _scram_user(message: bytes) -> tuple[str | None, str | None]:
             return None, None
 
 
-def _token_user(token: bytes, claim: str) -> str | None:
+def token_claim(token: bytes, claim: str) -> str | None:
+    """Return a claim of a signed or unsigned token (JWT) that names a user; None where it names none."""
     parts = token.split(b".")
     if len(parts) != _JWT_PARTS:
         return None

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 from confluent_kafka import KafkaError
 
 from quota.errors import ClusterError, ErrorCode, MutationQuotaError
-from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
+from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_context
+from quota.kafka.brokers.failures import FAILURES, failure_reason
 from quota.kafka.timing import Deadline
 from quota.records.entity import QuotaEntity
 from quota.records.quota import RATE_CONFIG

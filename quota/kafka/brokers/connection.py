@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from scramp import ScramClient, ScramException
+from scramp import ScramClient
 
-from quota.errors import ClusterError, MutationQuotaError
+from quota.errors import ClusterError
 from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
@@ -26,26 +26,6 @@ _TOKEN_SECONDS = 5.0
 """The timeout of a token server [s]."""
 _accepted: dict[Security, Token] = {}
 """The token that a broker accepted last, by the login: token servers limit requests, and some charge for them."""
-
-FAILURES = (OSError, EOFError, UnicodeError, ScramException, MutationQuotaError)
-"""The exceptions of a connection, a login and a call. TimeoutError is an OSError; an invalid host is a UnicodeError."""
-
-
-def failure_reason(error: BaseException) -> str:
-    """Return the reason of a failure, for the end of a sentence."""
-    match error:
-        case TimeoutError():
-            return "no answer"
-        case EOFError():
-            return "it closes the connection, as a listener with another security protocol does"
-        case ssl.SSLCertVerificationError(verify_message=message):
-            return f"certificate verify failed: {message}"
-        case ssl.SSLError(reason=str(text)):
-            return f"TLS fails: {text.replace('_', ' ').lower()}"
-        case ConnectionRefusedError():
-            return "connection refused"
-        case _:
-            return str(error)
 
 
 def tls_context(security: Security) -> ssl.SSLContext | None:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError
 
 from quota.errors import ClusterError, ErrorCode
-from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
+from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_context
+from quota.kafka.brokers.failures import FAILURES, failure_reason
 from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security

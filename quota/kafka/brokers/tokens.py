@@ -7,7 +7,6 @@ import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import BadStatusLine, HTTPException, IncompleteRead
 from pathlib import Path
@@ -19,7 +18,8 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 import msgspec
 
 from quota.errors import BadInput, ClusterError
-from quota.settings.secrets import mask_logins
+from quota.gateway.sasl import token_claim
+from quota.kafka.brokers.failures import failure_reason
 from quota.settings.security.clients import Security
 from quota.settings.security.oauth import ClientCredentials, extension_pairs
 
@@ -27,8 +27,6 @@ _log = logging.getLogger(__name__)
 
 _MAX_RESPONSE_BYTES = 1024 * 1024
 _MAX_SHOWN = 300
-_REDIRECTS = range(300, 400)
-_JWT_PARTS = 3
 
 _CONFIG = "sasl.oauthbearer.config"
 _LEAST_SECONDS = 10.0
@@ -56,10 +54,6 @@ class _Rejection(msgspec.Struct):
     error_description: str = ""
 
 
-class _Claims(msgspec.Struct):
-    sub: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Token:
     """An access token; `repr` leaves it out."""
@@ -75,15 +69,7 @@ class Token:
     @property
     def subject(self) -> str:
         """The principal, or else the token's `sub`, by which brokers know the client; empty if neither is known."""
-        if self.principal:
-            return self.principal
-        parts = self.value.split(".")
-        if len(parts) != _JWT_PARTS:
-            return ""
-        with suppress(ValueError, msgspec.MsgspecError):
-            claims = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-            return msgspec.json.decode(claims, type=_Claims).sub
-        return ""
+        return self.principal or token_claim(self.value.encode(), "sub") or ""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -102,7 +88,7 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
         return Token(response.access_token, extensions=extensions, reusable_until=_reusable_until(response.expires_in))
     except HTTPError as error:
         with error:
-            problem = f"{error.code} {_redirect(error) or _rejection(error) or _shown(error.reason)}"
+            problem = f"{error.code} {_rejection(error) or _shown(error.reason)}"
     except (OSError, ValueError, HTTPException, msgspec.MsgspecError) as error:
         problem = _reason(error)
     raise ClusterError(f"cannot get a token for client {credentials.client_id} from {url}: {problem}")
@@ -133,27 +119,16 @@ def _reusable_until(lifetime: Any) -> float:  # noqa: ANN401 whatever the server
 def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     match cause:
-        case ssl.SSLCertVerificationError(verify_message=message):
-            return f"certificate verify failed: {message}; set sasl_oauthbearer_ca_location to the CA to trust"
-        case TimeoutError():
-            return "no answer"
-        case BadStatusLine() | IncompleteRead() if not isinstance(cause, OSError):
+        case ssl.SSLCertVerificationError():
+            return f"{failure_reason(cause)}; set sasl_oauthbearer_ca_location to the CA to trust"
+        case BadStatusLine() | IncompleteRead():
             return "the response is not HTTP, or is truncated"
         case msgspec.MsgspecError():
             return "the response has no access_token; this is not a token endpoint"
-        case OSError(strerror=str(text)):
-            return text
+        case str():
+            return cause
         case _:
-            return str(cause)
-
-
-def _redirect(response: HTTPError) -> str:
-    """Return the error for a redirect by a token server, with the target but its query; empty if it is no redirect."""
-    location = response.headers.get("Location", "").partition("?")[0]
-    if response.code not in _REDIRECTS or not location:
-        return ""
-    target = mask_logins(_shown(location))
-    return f"redirects to {target}; sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
+            return failure_reason(cause)
 
 
 def _rejection(response: HTTPError) -> str:

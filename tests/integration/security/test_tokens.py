@@ -225,7 +225,7 @@ def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
         ({"sasl_oauthbearer_client_id": "nobody"}, "401 invalid_client: client nobody is not known"),
         ({"sasl_oauthbearer_scope": "other"}, "400 invalid_scope: no scope other"),
         ({"sasl_oauthbearer_ca_location": ""}, "certificate verify failed: "),
-        ({"sasl_oauthbearer_token_endpoint_url": down}, f"{known} {down}: Connection refused"),
+        ({"sasl_oauthbearer_token_endpoint_url": down}, f"{known} {down}: connection refused"),
     ]
     commands = [("quotas", "describe"), ("quotas", "drift"), ("status",), ("applier", "--once"), ("gateway",)]
     commands += [("enforce",), ("audit",)]  # before they start a JVM

@@ -78,7 +78,7 @@ def test_a_token_may_have_no_subject(value):
             {"ca": ""},
             "certificate verify failed: unable to get local issuer certificate; set sasl_oauthbearer_ca_location",
         ),
-        ({"url": "http://127.0.0.1:1/token"}, "from http://127.0.0.1:1/token: Connection refused"),
+        ({"url": "http://127.0.0.1:1/token"}, "from http://127.0.0.1:1/token: connection refused"),
     ],
 )
 def test_an_error_of_the_token_server_is_reported_in_one_line(server, more, error):
@@ -123,14 +123,11 @@ def answering(content):
 @pytest.mark.parametrize("status", [301, 307])
 def test_a_redirect_sends_the_secret_to_no_other_server(server, status):
     with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (elsewhere, sent):
-        redirect = f"HTTP/1.1 {status} See\r\nLocation: {elsewhere}?key=xyzzy\r\nContent-Length: 0\r\n\r\n"
+        redirect = f"HTTP/1.1 {status} See Other\r\nLocation: {elsewhere}?key=xyzzy\r\nContent-Length: 0\r\n\r\n"
         with answering(redirect.encode()) as (url, _), pytest.raises(ClusterError) as raised:
             fetch_token(credentials(server, url=url), 10)
     assert sent == []
-    assert str(raised.value) == (
-        f"cannot get a token for client alice from {url}: {status} redirects to {elsewhere}; "
-        "sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
-    )
+    assert str(raised.value) == f"cannot get a token for client alice from {url}: {status} See Other"
 
 
 @pytest.mark.parametrize(
