@@ -37,17 +37,20 @@ def weaknesses(topic: DescribedTopic, brokers: int) -> Iterator[Weakness]:
     """Yield what makes a topic less safe than a cluster of `brokers` brokers allows."""
     replicas, configs = topic.replication_factor, topic.configs
     if replicas < _REPLICAS <= brokers:
-        two = "when a broker fails, records are on one broker only or cannot be written"
-        risk = "records are lost if a broker is lost" if replicas == 1 else two
+        two = "records are on one broker only, or cannot be written, when a broker fails"
+        risk = "records are lost when a broker is lost" if replicas == 1 else two
         yield Weakness("replication.factor", str(_REPLICAS), str(replicas), risk)
     in_sync = configs.get("min.insync.replicas", "")
     if replicas >= _REPLICAS and in_sync == "1":
-        yield Weakness("min.insync.replicas", str(_IN_SYNC), in_sync, "acknowledged records may be on one broker only")
+        risk = "acknowledged records may be on one broker only when a broker fails"
+        yield Weakness("min.insync.replicas", str(_IN_SYNC), in_sync, risk)
     elif min(_REPLICAS, brokers) <= replicas <= int(in_sync or 0) and replicas > 1:
-        yield Weakness("min.insync.replicas", str(replicas - 1), in_sync, "no record can be written")
+        yield Weakness(
+            "min.insync.replicas", str(replicas - 1), in_sync, "no record can be written when a broker fails"
+        )
     unclean = configs.get("unclean.leader.election.enable", "")
     if replicas > 1 and unclean == "true":
-        yield Weakness("unclean.leader.election.enable", "false", unclean, "records may be lost")
+        yield Weakness("unclean.leader.election.enable", "false", unclean, "records may be lost when a broker fails")
 
 
 def durability_warnings(topics: Mapping[str, DescribedTopic], brokers: int) -> Iterator[str]:
@@ -57,20 +60,8 @@ def durability_warnings(topics: Mapping[str, DescribedTopic], brokers: int) -> I
         for weakness in weaknesses(topic, brokers):
             by_weakness.setdefault(weakness, []).append(name)
     for weakness, names in by_weakness.items():
-        yield f"{_named(names)}: {_advice(weakness, brokers)}"
-
-
-def _advice(weakness: Weakness, brokers: int) -> str:
-    if weakness.name == "replication.factor":
-        replicas = "a single replica" if weakness.found == "1" else "two replicas"
-        return (
-            f"{replicas} on a cluster of {brokers} brokers, so that {weakness.risk}; raise the replication factor to "
-            f"{weakness.wanted} (kafka-reassign-partitions.sh)"
-        )
-    return (
-        f"{weakness.name}={weakness.found}, so that {weakness.risk} when a broker fails; set "
-        f"{weakness.name}={weakness.wanted} on each (kafka-configs.sh)"
-    )
+        name, wanted = weakness.name, weakness.wanted
+        yield f"{_named(names)}: {name}={weakness.found}, so that {weakness.risk}; set {name}={wanted}"
 
 
 def _named(names: list[str]) -> str:

@@ -102,13 +102,13 @@ def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting
             3,
             1,
             {"min.insync.replicas": "1"},
-            ["a single replica on a cluster of 3", "so that records are lost", "factor to 3"],
+            ["replication.factor=1, so that records are lost", "set replication.factor=3"],
         ),
-        (3, 2, {"min.insync.replicas": "1"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
-        (3, 2, {"min.insync.replicas": "2"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
-        (3, 3, {"min.insync.replicas": "3"}, ["no record can be written when a broker", "min.insync.replicas=2 on"]),
-        (5, 5, {"min.insync.replicas": "6"}, ["no record can be written when a broker", "min.insync.replicas=4 on"]),
-        (2, 2, {"min.insync.replicas": "2"}, ["no record can be written when a broker", "min.insync.replicas=1 on"]),
+        (3, 2, {"min.insync.replicas": "1"}, ["replication.factor=2, so that records", "set replication.factor=3"]),
+        (3, 2, {"min.insync.replicas": "2"}, ["replication.factor=2, so that records", "set replication.factor=3"]),
+        (3, 3, {"min.insync.replicas": "3"}, ["no record can be written when a broker", "min.insync.replicas=2"]),
+        (5, 5, {"min.insync.replicas": "6"}, ["no record can be written when a broker", "min.insync.replicas=4"]),
+        (2, 2, {"min.insync.replicas": "2"}, ["no record can be written when a broker", "min.insync.replicas=1"]),
         (3, 3, {"min.insync.replicas": "1"}, ["min.insync.replicas=1, so", "set min.insync.replicas=2"]),
         (3, 3, {"unclean.leader.election.enable": "true"}, ["set unclean.leader.election.enable=false"]),
     ],
@@ -138,7 +138,7 @@ def test_topics_as_durable_as_the_cluster_allows_cause_no_warning(brokers, repli
 def test_topics_with_the_same_weakness_share_a_line_that_stays_short():
     topics = {f"t{number}": DescribedTopic("id", 1, SAFE, 1) for number in range(1000)}
     (warning,) = durability_warnings(topics, 3)
-    assert warning.startswith("topics t0, t1, t10, t100, t101 and 995 more: a single replica")
+    assert warning.startswith("topics t0, t1, t10, t100, t101 and 995 more: replication.factor=1")
 
 
 class Cluster:
@@ -172,7 +172,7 @@ def test_a_start_creates_replicated_topics_and_warns_about_others(monkeypatch, c
     assert {(topic.replication_factor, topic.configs["min.insync.replicas"]) for topic in cluster.created} == {(3, "2")}
     assert len(cluster.created) == 5
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert f"topic {settings.topics.quotas}: a single replica" in caplog.text
+    assert f"topic {settings.topics.quotas}: replication.factor=1" in caplog.text
 
 
 def test_a_topic_with_all_replicas_in_sync_has_no_warnings():
