@@ -36,6 +36,8 @@ _ALL_ADDRESSES = "::"
 """The address of this machine's IPv6 and IPv4 addresses, as for brokers; `asyncio` would take those of IPv6 alone."""
 _AUTHENTICATION_SECONDS = 10.0
 """The time that a client may take for its TLS handshake, and to authenticate [s]."""
+_BROKER_SECONDS = 20.0
+"""The time in which a broker carries out a mutation that was decided when the gateway stops [s]."""
 _REQUEST_SECONDS = 60.0
 """The time that a client may take to send a request that is read whole [s]."""
 _MAX_IDLE_SECONDS = 600.0
@@ -246,7 +248,7 @@ class GatewayServer:
 
     async def _drain(self) -> None:
         """Respond to open requests for a limited time, and close each connection when it has none."""
-        deadline = Deadline(self._settings.drain_seconds)
+        deadline = Deadline(self._settings.decision_timeout_seconds + _BROKER_SECONDS)
         for connection in self._connections.values():
             connection.stop_reading()
         while self._connections and not deadline.has_passed:

@@ -69,7 +69,6 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         mutes=Mutes(),
         authenticates=target.security.has_sasl or encryption.rules is not None,
         subject_claim=own.oauth_subject_claim,
-        max_request_bytes=own.max_request_bytes,
     )
     decisions = Decisions(
         RequestWriter(settings, linger_ms=_LINGER_MS),

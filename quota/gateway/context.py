@@ -32,8 +32,6 @@ class GatewayContext:
     """Whether clients are identified, by SASL or by their certificates; otherwise all are ANONYMOUS."""
     subject_claim: str = "sub"
     """The claim of an OAUTHBEARER token that names the user."""
-    max_request_bytes: int = 100 * 1024 * 1024
-    """The maximum size of a request, Kafka's `socket.request.max.bytes`."""
 
     @cached_property
     def endpoints(self) -> LeaderEndpoints:

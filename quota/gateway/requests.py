@@ -11,6 +11,8 @@ from quota.wire.proxy_header import AS_REQUEST_LENGTHS
 
 _START = struct.Struct(">hhi")  # API key, version, correlation id
 _LEAST_BYTES = 10
+_MAX_BYTES = 1024**3
+"""What is longer is no request of Kafka's; a broker rejects requests above its `socket.request.max.bytes`."""
 
 _BEFORE_AUTHENTICATION = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _MAX_UNAUTHENTICATED_BYTES = 512 * 1024
@@ -32,7 +34,7 @@ class RequestStream(FrameStream):
         length = self.length
         if length is None:
             return None
-        self.check_size(self._context.max_request_bytes if authenticated else _MAX_UNAUTHENTICATED_BYTES)
+        self.check_size(_MAX_BYTES if authenticated else _MAX_UNAUTHENTICATED_BYTES)
         start = self.prefix(_START.size)
         if len(start) < _START.size:
             return None
@@ -57,9 +59,9 @@ class RequestStream(FrameStream):
     def check_size(self, most: int, least: int = _LEAST_BYTES) -> None:
         """Check the size of the next request."""
         length = self.length or 0
+        if length in AS_REQUEST_LENGTHS:
+            raise ChannelError("size", "a PROXY header, which only gateway.load_balancers may send, in version 2")
         if not least <= length <= most:
-            if length in AS_REQUEST_LENGTHS:
-                raise ChannelError("size", "a PROXY header, which only gateway.load_balancers may send, in version 2")
             raise ChannelError("size", f"a request of {length} bytes; {least} to {most} are allowed")
 
     def read_head(self) -> tuple[RequestHeader, int] | None:

@@ -94,12 +94,6 @@ class GatewaySettings(Section):
     max_connections: Count = 10_000
     """Maximum number of connections. Each needs two file descriptors."""
 
-    max_request_bytes: Count = 100 * 1024 * 1024
-    """Maximum size of a request in bytes, Kafka's `socket.request.max.bytes`."""
-
-    drain_seconds: Seconds = 30.0
-    """Time in seconds, above 0 and up to 86,400, that mutations may take to finish when the gateway is stopped."""
-
     ssl_certificate_location: str = ""
     """Path of the gateway's certificate with its chain (PEM). Empty for clients without TLS."""
 

@@ -42,7 +42,7 @@ dashboard:
 gateway:
   args: [gateway]
   preStop: 5 # seconds: it listens until the Service sends no new connections
-  grace: {{ add 15 (ceil ($gateway.drain_seconds | default 30)) }} # longer than preStop and gateway.drain_seconds
+  grace: {{ add 35 (ceil ($gateway.decision_timeout_seconds | default 10)) }} # preStop, a decision, the broker's answer (20 s), and 10 s
   quickProbes: true # its Service must not send connections to a pod that is not ready
   listens: [{{ range $i, $listener := $gateway.listeners }}{{ if $i }}, {{ end }}{{ splitList "=" $listener | first }}{{ end }}]
   {{- with .Values.gateway }}

@@ -176,7 +176,7 @@ def test_a_service_gets_all_sections_that_it_reads():
 def test_values_of_all_types_are_what_the_programs_read(settings):
     given = {
         "kafka": {"timeout_seconds": 2.5, "java": {"client.rack": 'zone "a"\\b'}},
-        "gateway": {"max_request_bytes": 104857600, "permissive": False},
+        "gateway": {"default_partitions": 12, "permissive": False},
         "topics": {"retired_users": ["bob", "Zoë <x>"]},
         "spark": {"conf": {"spark.ui.enabled": "true"}},
     }
@@ -189,7 +189,7 @@ def test_values_of_all_types_are_what_the_programs_read(settings):
     assert "window_num" not in of_kind(objects, "ConfigMap")["-enforce"]["data"]["mutation-quota.toml"]
     given["gateway"]["listeners"] = ["19092=kafka:9093"]
     loaded = settings(rendered({"settings": given, "gateway": {"enabled": True}}), "gateway").gateway
-    assert (loaded.max_request_bytes, loaded.permissive) == (104_857_600, False)
+    assert (loaded.default_partitions, loaded.permissive) == (12, False)
 
 
 def test_a_cluster_without_security_needs_no_secret(settings):
@@ -230,13 +230,13 @@ def test_a_gateway_needs_listeners():
     assert "gateway.enabled requires settings.gateway.listeners" in done.stderr
 
 
-@pytest.mark.parametrize("drain_seconds", [None, 300])
-def test_the_gateway_is_not_killed_while_mutations_are_pending(drain_seconds, settings):
-    gateway = ALL["settings"]["gateway"] | ({"drain_seconds": drain_seconds} if drain_seconds else {})
+@pytest.mark.parametrize("timeout", [{}, {"decision_timeout_seconds": 300}])
+def test_the_gateway_is_not_killed_while_mutations_are_pending(timeout, settings):
+    gateway = ALL["settings"]["gateway"] | timeout
     objects = rendered(ALL | {"settings": {"gateway": gateway}})
     _, waits = container(objects, "gateway")["lifecycle"]["preStop"]["exec"]["command"]
     grace = pod(objects, "gateway")["terminationGracePeriodSeconds"]
-    assert grace > int(waits) + settings(objects, "gateway").gateway.drain_seconds + 5
+    assert grace > int(waits) + settings(objects, "gateway").gateway.decision_timeout_seconds + 20 + 5
 
 
 @pytest.mark.parametrize("name", ["enforce", "audit"])

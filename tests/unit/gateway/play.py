@@ -57,14 +57,13 @@ class FakePorts:
         return self.time
 
 
-def make_context(protocol, *, addresses=None, permissive=True, context=None, **options):
-    """Return a context; options that are not its own are those of `Rules`."""
+def make_context(protocol, *, addresses=None, permissive=True, authenticates=False, context=None, **options):
+    """Return a context; further options are those of `Rules`."""
     if context is not None:
         return context
-    own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
     offered = OfferedApis(protocol, permissive=permissive)
-    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(), **own)
+    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(), authenticates=authenticates)
 
 
 class Play:

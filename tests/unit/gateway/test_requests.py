@@ -128,11 +128,9 @@ def test_a_request_that_ends_within_its_header_is_malformed(play):
             play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(600))
 
 
-def test_the_setting_limits_forwarded_requests(play):
-    """Kafka's `socket.request.max.bytes`."""
-    on = play(max_request_bytes=1000)
-    with pytest.raises(ChannelError, match="a request of 1001 bytes; 10 to 1000 are allowed"):
-        on.send_bytes((1001).to_bytes(4))
+def test_what_no_broker_takes_is_no_request(play):
+    with pytest.raises(ChannelError, match="a request of 1195725856 bytes; 10 to 1073741824 are allowed"):
+        play().send_bytes(b"GET / HTTP/1.1")
 
 
 def test_requests_wait_while_a_thousand_answers_are_outstanding(play):
