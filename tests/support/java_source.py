@@ -8,11 +8,12 @@ from typing import Self
 
 from jobs.spark.installation import java_program
 from quota.errors import ClusterError
+from tests.support.programs import JVM_OPTIONS
 
 
-def java_command(source: Path, jars: Path, *arguments: str) -> list[str]:
+def java_command(source: Path, jars: Path, options: str = JVM_OPTIONS) -> list[str]:
     """Return the command that compiles and runs a source file."""
-    return [str(java_program()), "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source), *arguments]
+    return [str(java_program()), "-Xmx256m", *options.split(), "-cp", f"{jars}/*", str(source)]
 
 
 class JavaProgram:
@@ -23,9 +24,9 @@ class JavaProgram:
 
     @classmethod
     @contextmanager
-    def running(cls, source: Path, jars: Path) -> Iterator[Self]:
+    def running(cls, source: Path, jars: Path, options: str = JVM_OPTIONS) -> Iterator[Self]:
         """Run a source file inside the block."""
-        command = java_command(source, jars)
+        command = java_command(source, jars, options)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
                 yield cls(process)

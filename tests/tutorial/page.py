@@ -16,7 +16,11 @@ _WAIT, _WHOLE, _BACKGROUND = "wait for this output", "this is the whole output",
 _ID = re.compile(r"mutation-requests-\d+-\d+")
 _KEPT = re.compile(r"^(?:export [^\n]*|[a-z-]+\(\) \{(?: [^\n]*|\n.*?\n)\})$", re.DOTALL | re.MULTILINE)
 """What holds for all later commands of a shell: variables and functions."""
-_VARYING = re.compile(rf"(?:\d{{4}}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{{3}}Z|gateway-[0-9a-f]{{32}}|{_ID.pattern}|\d+\.\d+")
+_TIME = r"(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}Z"
+_VARYING = re.compile(
+    rf"try again in [\d.]+ s, at {_TIME}|it could be tried again from {_TIME} on"  # the latter on a slow machine
+    rf"|{_TIME}|gateway-[0-9a-f]{{32}}|{_ID.pattern}|\d+\.\d+"
+)
 """What differs from run to run in an output that a page shows completely."""
 
 _DEADLINE_SECONDS = 120

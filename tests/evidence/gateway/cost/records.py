@@ -25,6 +25,8 @@ PACED = 2000
 """The records per second of the producer whose latency is measured."""
 
 _PROGRAM = Path(__file__).with_name("Tools.java")
+_JAVA = "-XX:+UseSerialGC"
+"""With the second compiler, as Kafka's own scripts start the tools."""
 _PARTITIONS = 6
 _SECONDS = 300
 _SENT = re.compile(r"^(\d+) records sent, .*?\(([\d.]+) MB/sec\).* (\d+) ms 50th, .* (\d+) ms 99th", re.MULTILINE)
@@ -65,7 +67,7 @@ def records(where: Ground, settings: Settings, size: Size) -> list[Row]:
     """
     turns: dict[_Way, list[_Turn]] = defaultdict(list)
     with _ways(where, settings, size) as ways, ExitStack() as stack:
-        tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars)) for _ in range(TOOLS)]
+        tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars, _JAVA)) for _ in range(TOOLS)]
         _turn(where, ways[0], "records-first", size.records, tools)  # compiles them
         for number in range(size.rounds):
             for index, way in enumerate(ways):

@@ -42,7 +42,7 @@ class Size:
 
 
 FULL = Size(50)
-SMOKE = Size(4, (0.5, 2.0))
+SMOKE = Size(2, (1.0, 2.0))
 
 
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:

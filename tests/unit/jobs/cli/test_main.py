@@ -1,6 +1,7 @@
 """The command line as a whole: its start, its help, and the completion of its commands."""
 
 import errno
+import functools
 import os
 import re
 import shlex
@@ -175,6 +176,7 @@ EVERYTHING = pytest.mark.parametrize("words", sorted(COMMANDS | GROUPS), ids=" "
 EACH_COMMAND = pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
 
 
+@functools.cache
 def help_lines(words):
     """Return the lines of a command's help, in a terminal of 80 columns."""
     done = CliRunner().invoke(app, [*words, "--help"], prog_name="mutation-quota", env={"COLUMNS": "80"})
