@@ -23,61 +23,7 @@ def field(kind, name="X", **more):
     return {"name": name, "type": kind, "versions": "0+", **more}
 
 
-def topic(name, partitions, replicas, assignments=(), configs=()):
-    counts = {"numPartitions": partitions, "replicationFactor": replicas}
-    return {"name": name, **counts, "assignments": list(assignments), "configs": list(configs)}
-
-
-def check(codec, data, message):
-    """Check that a message is read from its bytes, and written as them."""
-    assert codec.read(bytes.fromhex(data)) == message
-    assert codec.write(message) == bytes.fromhex(data)
-
-
-def test_a_request_of_a_flexible_version(protocol):
-    """CreateTopics v7: compact strings and arrays, and a byte for the tags of each struct."""
-    data = (
-        "03"  # two topics
-        + ORDERS
-        + "00000003"  # numPartitions
-        "0002"  # replicationFactor
-        "01"  # no assignments
-        "03"  # two configs
-        "0f" + b"cleanup.policy".hex() + "08" + b"compact".hex() + "00"  # name, value, tags
-        "02 63 00 00"  # c, null, tags
-        "00"  # tags
-        "02 78"  # x
-        "ffffffff"  # -1
-        "ffff"
-        "02"  # one assignment
-        "00000000 03 00000001 00000002 00"  # partitionIndex, brokerIds, tags
-        "01"  # no configs
-        "00"  # tags
-        "00007530"  # timeoutMs
-        "01"  # validateOnly
-        "00"  # tags
-    )
-    configs = [{"name": "cleanup.policy", "value": "compact"}, {"name": "c", "value": None}]
-    placed = topic("x", -1, -1, assignments=[{"partitionIndex": 0, "brokerIds": [1, 2]}])
-    message = {"topics": [topic("orders", 3, 2, configs=configs), placed], "timeoutMs": 30_000, "validateOnly": True}
-    check(protocol.request(19, 7), data, message)
-
-
-def test_a_request_of_an_older_version(protocol):
-    """CreateTopics v4: lengths of fixed width, no tags."""
-    data = (
-        "00000001"  # one topic
-        "0006 6f7264657273"  # orders
-        "00000003"  # numPartitions
-        "0002"  # replicationFactor
-        "00000000"  # no assignments
-        "00000001"  # one config
-        "0001 63 ffff"  # c, null
-        "00007530"  # timeoutMs
-        "00"  # validateOnly
-    )
-    orders = topic("orders", 3, 2, configs=[{"name": "c", "value": None}])
-    check(protocol.request(19, 4), data, {"topics": [orders], "timeoutMs": 30_000, "validateOnly": False})
+CREATED = {"name": "orders", "numPartitions": 3, "replicationFactor": 2, "assignments": [], "configs": []}
 
 
 @pytest.mark.parametrize(
@@ -100,10 +46,11 @@ def test_a_nullable_array_has_no_null_elements(flexible, data):
 
 
 def test_tags_without_a_schema_are_kept_in_their_struct(protocol):
-    data = CREATE_V7.replace("01 01 00", "01 01 01 ac02 02 abcd")[:-2] + "01 0500"
-    tagged = {**topic("orders", 3, 2), "_tags": [(300, b"\xab\xcd")]}
+    data = bytes.fromhex(CREATE_V7.replace("01 01 00", "01 01 01 ac02 02 abcd")[:-2] + "01 0500")
+    tagged = {**CREATED, "_tags": [(300, b"\xab\xcd")]}
     message = {"topics": [tagged], "timeoutMs": 30_000, "validateOnly": True, "_tags": [(5, b"")]}
-    check(protocol.request(19, 7), data, message)
+    assert protocol.request(19, 7).read(data) == message
+    assert protocol.request(19, 7).write(message) == data
 
 
 def test_tagged_structs_that_are_absent_are_not_shared():
@@ -238,7 +185,7 @@ def test_fields_of_other_versions_must_be_their_default_if_they_are_not_ignorabl
 
 def test_tags_are_not_dropped_by_versions_that_have_none(protocol):
     with pytest.raises(Unwritable, match=r"topics\[\]\._tags is set, but this version does not have it"):
-        protocol.request(19, 4).write({"topics": [{**topic("orders", 3, 2), "_tags": [(1, b"")]}]})
+        protocol.request(19, 4).write({"topics": [{**CREATED, "_tags": [(1, b"")]}]})
 
 
 @pytest.mark.parametrize(

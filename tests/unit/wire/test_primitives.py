@@ -11,21 +11,6 @@ from quota.wire.primitives import (
     write_uvarint,
 )
 
-VARINTS = {
-    0: "00",
-    128: "8001",
-    300: "ac02",
-    16_384: "808001",
-    2**31 - 1: "ffffffff07",
-}
-
-
-@pytest.mark.parametrize("value", VARINTS)
-def test_a_varint_has_seven_bits_a_byte_with_the_lowest_first(value):
-    data = bytes.fromhex(VARINTS[value])
-    assert write_uvarint(value) == data
-    assert read_uvarint(b"\xff" + data + b"\xff", 1) == (value, 1 + len(data))
-
 
 def test_a_varint_may_have_more_bytes_than_it_needs():
     """Kafka accepts it too, but never writes it."""
@@ -50,12 +35,6 @@ def test_bytes_that_are_no_varint(some, error, reason):
 def test_other_numbers_are_not_varints(value):
     with pytest.raises(Unwritable, match="not a number from 0"):
         write_uvarint(value)
-
-
-def test_tagged_fields_are_their_number_and_then_tag_size_and_bytes_of_each():
-    data = bytes.fromhex("02 05 02 abcd ac02 00")
-    assert read_tags(data + b"\xff", 0, 10) == ([(5, b"\xab\xcd"), (300, b"")], len(data), 8)
-    assert write_tags((), [(5, b"\xab\xcd"), (300, b"")]) == data
 
 
 def test_tagged_fields_are_written_in_the_order_of_their_tags():

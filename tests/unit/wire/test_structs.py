@@ -34,27 +34,6 @@ def test_a_field_may_have_a_tag_in_some_versions():
     assert ([member.name for member in after.tagged], after.fields, after.barred) == (["b", "a"], (), ())
 
 
-@pytest.mark.parametrize(
-    ("kind", "old", "flexible"),
-    [
-        ("int64", 8, 8),
-        ("string", 2, 1),
-        ("bytes", 4, 1),
-        ("[]int64", 4, 1),
-    ],
-)
-def test_the_minimum_size_of_a_field(kind, old, flexible):
-    """No fewer bytes can contain it, so wrong counts are detected. A flexible version has a byte for its tags."""
-    assert struct(field(kind=kind)).least == old
-    assert struct(field(kind=kind), flexible="0+").least == flexible + 1
-
-
-def test_the_minimum_size_of_a_nullable_struct_is_one_byte():
-    nested = field("A", "Point", fields=[field(), field("Y", "int64")])
-    assert struct(nested).least == 12
-    assert struct({**nested, "nullableVersions": "0+"}).least == 1
-
-
 def test_an_unknown_type_is_rejected():
     with pytest.raises(BadInput, match="field X is of type int128, which is unknown"):
         struct(field(kind="[]int128"))
