@@ -10,7 +10,7 @@ from quota.admission.decide import Position, decide, in_order
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota import Quota, Window
-from tests.support.factories import KIP, PERMISSIVE, STRICT, decide_all, resolved, written
+from tests.support.factories import KIP, PERMISSIVE, decide_all, resolved, written
 
 
 def sort(requests):
@@ -173,37 +173,6 @@ def test_requests_of_one_bucket_go_by_time_then_partition_then_offset():
 def test_a_partitions_own_order_is_kept_even_if_its_clock_stepped_back():
     first, second = resolved(1, at=9, offset=1), resolved(1, at=3, offset=2)
     assert sort([second, first]) == [first, second]
-
-
-requests = st.lists(
-    st.builds(
-        resolved,
-        st.integers(0, 300),
-        st.integers(0, 300),
-        at=st.integers(0, 100_000),
-        api_version=st.sampled_from([STRICT, PERMISSIVE]),
-    ),
-    min_size=1,
-    max_size=30,
-)
-
-
-@given(requests, st.data())
-def test_one_partitions_requests_are_decided_equally_in_any_batches(unnumbered, data):
-    numbered = [
-        resolved(
-            *[topic.partitions for topic in request.request.topics],
-            at=request.record.timestamp,
-            offset=offset,
-            api_version=request.request.api_version,
-        )
-        for offset, request in enumerate(unnumbered)
-    ]
-    _, whole = decide(None, sort(data.draw(st.permutations(numbered))), KIP)
-    cut = data.draw(st.integers(0, len(numbered)))
-    bucket, first = decide(None, sort(numbered[:cut]), KIP)
-    _, second = decide(bucket, sort(numbered[cut:]), KIP)
-    assert whole == [*first, *second]
 
 
 @given(

@@ -3,16 +3,11 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, in_debt, throttle_ms, tokens_at
 from quota.records.quota import Limit, Quota, Window
 
 KIP = Window(num=100)
-rates = st.floats(min_value=1e-3, max_value=1e6)
-tokens = st.floats(min_value=-1e9, max_value=1e6)
-times = st.integers(min_value=0, max_value=10**12)
 
 
 def at_rate(rate: float, since: int = 0) -> Limit:
@@ -67,21 +62,3 @@ def test_a_debt_within_rounding_is_ignored():
 
 def test_the_burst_stays_finite():
     assert math.isfinite(Window(2**31).burst(1e308))
-
-
-@given(tokens, rates, times, st.integers(0, 10**6), st.integers(0, 10**6))
-def test_two_refills_equal_one(held, rate, start, first, second):
-    bucket = Bucket(held, start, Quota(rate))
-    middle = tokens_at(start + first, bucket, at_rate(rate), KIP)
-    twice = tokens_at(start + first + second, Bucket(middle, start + first, Quota(rate)), at_rate(rate), KIP)
-    once = tokens_at(start + first + second, bucket, at_rate(rate), KIP)
-    assert twice == pytest.approx(once, rel=1e-9, abs=1e-6)
-
-
-@given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
-def test_two_milliseconds_before_the_throttle_time_the_bucket_is_still_in_debt(debt, rate, now):
-    """The throttle time is no longer than necessary."""
-    wait = throttle_ms(debt, debt, rate)
-    if 2 <= wait < MAX_THROTTLE_MS:
-        earlier = tokens_at(now + wait - 2, Bucket(debt, now, Quota(rate)), at_rate(rate), KIP)
-        assert earlier <= 1e-12 * abs(debt)

@@ -69,18 +69,21 @@ ENTITIES = st.sampled_from([entity for user in "ab" for client in "xy" for entit
     st.lists(st.tuples(ENTITIES, st.one_of(st.none(), st.floats(0.5, 9.0)))),
     st.sampled_from("abc"),
     st.sampled_from("xyz"),
+    st.integers(0, 20),
 )
-def test_the_default_callback_and_the_timeline_agree(changes, user, client_id):
+def test_the_default_callback_and_the_timeline_agree(changes, user, client_id, at):
     """The eight levels are resolved by KIP-257's calls, and by a lookup as of a time."""
     timeline, callback = QuotaTimeline(), DefaultQuotaCallback()
     for moment, (entity, value) in enumerate(changes):
         timeline.add(QuotaChange(entity, None if value is None else Quota(value), moment))
         callback_entity = ClientQuotaEntity.of(entity)
+        if moment > at:
+            continue
         if value is None:
             callback.remove_quota(TYPE, callback_entity)
         else:
             callback.update_quota(TYPE, callback_entity, value)
-    resolution = timeline.resolve(user, client_id, len(changes))
+    resolution = timeline.resolve(user, client_id, at)
     tags = callback.quota_metric_tags(TYPE, KafkaPrincipal("User", user), client_id)
     assert tags == {"user": resolution.tags.user, "client-id": resolution.tags.client_id}
     assert callback.quota_limit(TYPE, tags) == (resolution.limit.quota.rate if resolution.limit else None)

@@ -9,22 +9,16 @@ from confluent_kafka import KafkaError
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from quota.admission.decide import decide
-from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.admin.calls import Call, CallOptions, Calls, TopicFuture
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.asking import Decisions
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
-from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import TopicResult
 from quota.settings.sections import TopicSettings
-from quota.timeline.levels import Resolution, ResolvedRequest
-from tests.support.factories import record, result
+from tests.support.factories import result
 from tests.support.virtual_time import VirtualLoop
 from tests.unit.gateway.play import decision_on
 
@@ -410,25 +404,6 @@ def test_the_reported_throttle_time_is_that_of_the_decision_to_the_millisecond(c
     client.loop.call_soon(setattr, client.loop, "now", now + slow_seconds)
     client.loop.settle()
     assert future.exception(0).throttle_time_ms == throttle_ms
-
-
-def test_the_worked_example_of_kip_599(client):
-    """Rate 5, burst 500: of eight topics of 80 seven are admitted, 500 - 560 = -60, and the last one 12 s later."""
-    resolution = Resolution(Tags("alice", ""), Limit(Quota(5.0), BEGINNING), QuotaEntity("alice"))
-    bucket = None
-
-    def answer():
-        nonlocal bucket
-        asked = ResolvedRequest(record(None, timestamp=round(client.loop.now * 1000)), client.sent[-1], resolution)
-        bucket, [decided] = decide(bucket, [asked], TokenBucket(Window(num=100)))
-        client.get(decided)
-
-    client.start([TopicMutation(name, 80) for name in "abcdefgh"])
-    answer()
-    client.at(12)
-    answer()
-    assert client.requests == ["0 abcdefgh", "12 h"]
-    assert [names for names, _, _ in client.begun] == [list("abcdefg"), ["h"]]
 
 
 def test_topics_whose_mutations_cannot_be_found_or_carried_out_fail_with_the_reason(client):

@@ -1,8 +1,6 @@
 """Quotas as of a time: the one in force, its clients, and since when."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
@@ -79,29 +77,6 @@ def test_configured_quotas_are_listed_as_of_a_time():
         (DEFAULT_USER, 1.0, 100),
     ]
     assert [change.entity for change in quotas.configured(200)] == [DEFAULT_USER]
-
-
-changes = st.lists(
-    st.tuples(
-        st.sampled_from([entity for entity, _ in levels("alice", "app")]),
-        st.sampled_from([None, 1.0, 2.0]),
-        st.integers(0, 20),
-    ),
-    max_size=12,
-)
-
-
-@given(changes, st.lists(st.integers(0, 25), min_size=1, max_size=6))
-def test_a_lookup_agrees_with_a_replay_of_the_log(log, moments):
-    """The plainest reading is compared: apply the changes up to then in order, and take the first level that is set."""
-    quotas = timeline(*log)
-    for at in moments:
-        held = sorted((change for change in log if change[2] <= at), key=lambda change: change[2])
-        now = {entity: rate for entity, rate, _ in held}
-        expected = next((now[entity] for entity, _ in levels("alice", "app") if now.get(entity) is not None), None)
-        resolved = resolve(quotas, at)
-        assert (resolved and resolved[0]) == expected
-        assert resolved is None or resolved[1] <= at
 
 
 def changed(rate, *configs, **options):
