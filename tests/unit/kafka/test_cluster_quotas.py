@@ -3,7 +3,6 @@
 import math
 import re
 import socket
-import threading
 from contextlib import ExitStack
 
 import pytest
@@ -13,6 +12,7 @@ from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
+from tests.support.answering import answering
 from tests.support.scripted_broker import ScriptedBroker, accepted_login
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE, ALTER = 17, 36, 48, 49
@@ -204,19 +204,8 @@ def test_an_unresponsive_server_is_awaited_no_longer_than_configured(protocol):
     ],
 )
 def test_a_server_that_is_not_a_broker_is_reported(protocol, response, reason):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer():
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(1000)
-                connection.sendall(response)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(ClusterError, match=re.escape(reason)):
-            cluster(protocol, f"127.0.0.1:{server.getsockname()[1]}").read()
-        thread.join()
+    with answering(response) as (port, _), pytest.raises(ClusterError, match=re.escape(reason)):
+        cluster(protocol, f"127.0.0.1:{port}").read()
 
 
 PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "ann", "secret")

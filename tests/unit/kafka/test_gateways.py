@@ -1,33 +1,11 @@
 """A client recognizes a gateway before it requests a decision; a server that is none, or is broken, is left to it."""
 
-import socket
-import threading
-from contextlib import contextmanager
-
 import pytest
 
 from quota.errors import BadInput
 from quota.kafka.admin.gateways import check_no_gateway
 from quota.wire.gateway_mark import MARK, marked_request
-
-
-@contextmanager
-def serving(answer):
-    """Accept a connection, read a request, and send an answer; provide the port, and the requests."""
-    received = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve():
-            connection, _ = server.accept()
-            with connection:
-                received.append(connection.recv(1000))
-                for part in answer:
-                    connection.sendall(part)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield server.getsockname()[1], received
-        thread.join(10)
+from tests.support.answering import answering
 
 
 def framed(body):
@@ -36,7 +14,7 @@ def framed(body):
 
 def test_a_gateway_is_recognized_and_named_also_behind_other_servers():
     marked = framed(b"\0" * 300 + MARK + b"\0")
-    with serving([marked[:200], marked[200:320], marked[320:]]) as (port, received):
+    with answering(marked[:200], marked[200:320], marked[320:]) as (port, received):
         with pytest.raises(BadInput, match=rf"^PLAINTEXT://localhost:{port} is a gateway, .* charged twice: use the "):
             check_no_gateway({"bootstrap.servers": f"127.0.0.1:1,PLAINTEXT://localhost:{port}"})
         assert received == [marked_request()]
@@ -44,12 +22,12 @@ def test_a_gateway_is_recognized_and_named_also_behind_other_servers():
 
 @pytest.mark.parametrize("answer", [[], [framed(b"\0" * 300)], [b"HTTP/1.1 400 Bad Request\r\n\r\n"]])
 def test_a_server_without_the_mark_is_no_gateway(answer):
-    with serving(answer) as (port, _):
+    with answering(*answer) as (port, _):
         check_no_gateway({"bootstrap.servers": f"127.0.0.1:{port}"})
 
 
 def test_a_server_that_does_not_speak_tls_is_no_gateway():
-    with serving([framed(MARK)]) as (port, _):
+    with answering(framed(MARK)) as (port, _):
         check_no_gateway({"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "ssl"})
 
 

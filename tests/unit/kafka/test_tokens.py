@@ -1,10 +1,7 @@
 """Tokens of OAuth for clients of Kafka: from a token server, and from a function of the settings."""
 
 import asyncio
-import socket
-import threading
 import time
-from contextlib import contextmanager, suppress
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -20,6 +17,7 @@ from quota.settings.security.clients import Security
 from quota.settings.security.oauth import ClientCredentials
 from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
+from tests.support.answering import answering
 from tests.support.broker import Authority
 from tests.support.scripted_broker import ScriptedBroker, accepted_login
 from tests.support.token_server import Signer, TokenServer
@@ -95,39 +93,23 @@ def test_a_response_without_a_token_is_reported(server, monkeypatch):
         fetch_token(credentials(server), 10)
 
 
-@contextmanager
-def answering(content):
-    """Run a server that answers each connection with these bytes and keeps it open; yield its URL and its input."""
-    sent, kept = [], []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve():
-            with suppress(OSError):  # it is closed
-                while True:
-                    connection, _ = listener.accept()
-                    kept.append(connection)
-                    sent.append(connection.recv(65536))
-                    connection.sendall(content)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/token", sent
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
-            for connection in kept:
-                connection.close()
+def error_of_answer(server, content, seconds):
+    """Return the reason why there is no token, from a server that answers with these bytes and stays connected."""
+    with answering(content, keeps_open=True) as (port, _), pytest.raises(ClusterError) as raised:
+        fetch_token(credentials(server, url=f"http://127.0.0.1:{port}/token"), seconds)
+    start, _, reason = str(raised.value).partition(f"http://127.0.0.1:{port}/token: ")
+    assert start == "cannot get a token for client alice from "
+    return reason
 
 
 @pytest.mark.parametrize("status", [301, 307])
 def test_a_redirect_sends_the_secret_to_no_other_server(server, status):
-    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (elsewhere, sent):
-        redirect = f"HTTP/1.1 {status} See Other\r\nLocation: {elsewhere}?key=xyzzy\r\nContent-Length: 0\r\n\r\n"
-        with answering(redirect.encode()) as (url, _), pytest.raises(ClusterError) as raised:
-            fetch_token(credentials(server, url=url), 10)
-    assert sent == []
-    assert str(raised.value) == f"cannot get a token for client alice from {url}: {status} See Other"
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (port, received):
+        location = f"http://127.0.0.1:{port}/token?key=xyzzy"
+        redirect = f"HTTP/1.1 {status} See Other\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+        error = error_of_answer(server, redirect.encode(), 10)
+    assert received == []
+    assert error == f"{status} See Other"
 
 
 @pytest.mark.parametrize(
@@ -143,9 +125,7 @@ def test_a_redirect_sends_the_secret_to_no_other_server(server, status):
     ],
 )
 def test_a_malformed_response_is_reported_in_one_line(server, content, error):
-    with answering(content) as (url, _), pytest.raises(ClusterError) as raised:
-        fetch_token(credentials(server, url=url), 2)
-    assert str(raised.value) == f"cannot get a token for client alice from {url}: {error}"
+    assert error_of_answer(server, content, 2) == error
 
 
 def test_the_message_to_a_broker_is_that_of_rfc_7628():
