@@ -135,8 +135,7 @@ def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Str
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
     described = (meanings(_SAME_FIELDS[struct]) if struct in _SAME_FIELDS else {}) | meanings(struct)
     for field in msgspec.structs.fields(struct):
-        if field.name in described:
-            properties[field.encode_name]["description"] = _to_sentence(described[field.name])
+        properties[field.encode_name]["description"] = _to_sentence(described[field.name])
 
 
 def _to_sentence(text: str) -> str:

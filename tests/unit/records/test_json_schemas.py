@@ -54,22 +54,8 @@ def problems(name, record):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_schema_has_the_newest_draft_and_a_unique_name(name):
-    schema = schema_of(name)
-    Draft202012Validator.check_schema(schema)
-    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert schema["$id"] == f"urn:kafka-mutation-quota:{name}"
-    assert schema["title"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_type_and_field_says_what_it_means(name):
-    schema = schema_of(name)
-    for definition in [schema, *schema["$defs"].values()]:
-        assert definition["description"]
-        assert [
-            field for field, field_schema in definition.get("properties", {}).items() if not field_schema["description"]
-        ] == []
+def test_each_schema_is_valid(name):
+    Draft202012Validator.check_schema(schema_of(name))
 
 
 def test_the_example_of_the_readme_is_a_request():

@@ -229,29 +229,6 @@ def test_spreading_conserves_what_is_charged(charges, window, rate):
         assert spread.total == pytest.approx(before + cost, rel=1e-12)
 
 
-@given(charges, windows, rates)
-def test_no_earlier_window_is_filled_above_the_quota(charges, window, rate):
-    """It contains at most Q * W, or its earlier charge if that was higher."""
-    spread = NO_SPREAD
-    for at, cost in charges:
-        before = spread.at(at, window).levels
-        spread = spread.add(cost, at, window, rate)
-        assert len(spread.levels) <= window.num
-        for place, level in enumerate(spread.levels[: window.num - 1]):
-            held = before[place] if place < len(before) else 0
-            assert held <= level <= max(held, rate * window.size_seconds * (1 + 1e-12))
-
-
-@given(st.integers(1, 10**6), charges, windows, rates)
-def test_it_takes_the_throttle_time_and_at_most_one_window_more(cost, charges, window, rate):
-    """With any earlier charges it takes (R - Q) / Q * S * W, and W."""
-    spread = of(*sorted(charges), (30_000, cost), window=window, rate=rate)
-    allowed = rate * window.num * window.size_seconds
-    wait_ms = max(0, spread.total - allowed) / rate * 1000
-    later = spread.at(30_000 + int(wait_ms) + 1 + window.size_ms, window)
-    assert later.total <= allowed * (1 + 1e-9)
-
-
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=40), st.sampled_from([1, 5, 7]))
 def test_up_to_the_first_overdraft_it_equals_the_token_bucket_at_the_ends_of_windows(charges, rate):
     """The rest of Q * S * W equals the bucket's tokens, which is why the KIP says that a Rate can behave like one."""

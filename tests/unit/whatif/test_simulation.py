@@ -26,23 +26,8 @@ def simulate(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "after_12_s", "after_100_s"),
-    [
-        ("token-bucket", ("ADMITTED", 0), ("ADMITTED", 0)),  # K = -60 + 60, then -80 + 440
-        ("sampled-rate", ("REJECTED", 12_000), ("ADMITTED", 0)),  # R = 5.6 until its sample is discarded
-        ("spread-rate", ("ADMITTED", 0), ("ADMITTED", 0)),  # R = 5.0 then
-    ],
-)
-def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, after_100_s):
-    requests = [at(0, *[80] * 7), at(0, 80), at(12_000, 80), at(100_000, 80)]
-    first, rejected, *later = simulate(requests, [ALICE], "--window-num", "100", "--algorithm", algorithm)
-    assert first["outcome"] == "ADMITTED"
-    assert (rejected["outcome"], rejected["throttle_time_ms"]) == ("REJECTED", 12_000)
-    assert [(decision["outcome"], decision["throttle_time_ms"]) for decision in later] == [after_12_s, after_100_s]
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "tokens", "repeats"), [("token-bucket", 500, True), ("sampled-rate", None, False)]
+    ("algorithm", "tokens", "repeats"),
+    [("token-bucket", 500, True), ("sampled-rate", None, False), ("spread-rate", None, False)],
 )
 def test_a_repeated_request_is_charged_once_by_the_algorithm_that_is_enforced(simulate, algorithm, tokens, repeats):
     """60 of 500 tokens, which are back 12 s later. The rates of KIP-599 know no repeats."""
