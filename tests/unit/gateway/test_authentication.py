@@ -255,14 +255,6 @@ class TestBareTokens:
         (answer,) = take_frames(on.ports.client)
         return answer
 
-    def test_plain_ends_with_an_empty_token(self, started):
-        """The broker sees SaslHandshake v1 and SaslAuthenticate v1; then requests have headers again."""
-        on = started()
-        assert self.exchanged(on, ALICE) == b""
-        assert on.channel.user == "alice"
-        assert on.seen == [(17, 1, {"mechanism": "PLAIN"}), (36, 1, {"authBytes": ALICE})]
-        assert on.call(3, 1, {"topics": []})["topics"] == []
-
     def test_scram_has_two_rounds(self, started):
         on = started("SCRAM-SHA-256")
         assert self.exchanged(on, FIRST) == b"r=abcdef,s=c2FsdA==,i=4096"
@@ -280,14 +272,6 @@ class TestBareTokens:
         with nullcontext() if owner else pytest.raises(ChannelError, match="no owner"):
             on.channel.on_owner(owner, "no owner")
         assert (on.channel.user, take_frames(on.ports.client)) == (owner, [b"v=dmVyaWZpZXI="] if owner else [])
-
-    def test_an_error_closes_the_connection_without_an_answer(self, started):
-        """A token has no field for an error; a broker closes the connection, too."""
-        on = started("PLAIN")
-        with pytest.raises(ChannelError, match="Invalid username or password"):
-            self.exchanged(on, WRONG)
-        assert bytes(on.ports.client) == b""
-        assert on.channel.user is None
 
     @pytest.mark.parametrize("mechanism", ["GSSAPI", "NONE"])
     def test_a_rejected_mechanism_is_answered_and_the_connection_closed(self, sasl, mechanism):

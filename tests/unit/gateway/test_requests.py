@@ -76,24 +76,6 @@ def test_a_request_above_the_limits_is_answered_in_its_turn(play):
 class TestOrdinary:
     """Large requests that a broker takes are below the limits."""
 
-    def test_a_thousand_topics_with_twenty_configs_each(self, play):
-        on = play()
-        configs = [{"name": f"config.{number}", "value": "1"} for number in range(20)]
-        topics = [
-            {"name": f"t{number}", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": configs}
-            for number in range(1000)
-        ]
-        on.mutate(19, 7, creation(*topics))
-        assert [topic["errorCode"] for topic in on.answers()[0]["topics"]] == [0] * 1000
-        assert len(on.cluster.topics) == 1000
-
-    @pytest.mark.parametrize("version", [1, 12])
-    def test_metadata_of_20001_names(self, play, version):
-        """Both where the request is forwarded, and where it is changed."""
-        names = [{"name": f"t{number}"} for number in range(20_001)]
-        answer = play().call(3, version, {"topics": names, "allowAutoTopicCreation": version < 4})
-        assert len(answer["topics"]) == 20_001
-
     @pytest.mark.parametrize("version", [5, 6])
     def test_a_deletion_of_20001_names(self, play, version):
         """None exists, after 401 lookups by 50 names, and 21 questions to the controller about 1,000."""

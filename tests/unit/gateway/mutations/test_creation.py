@@ -169,24 +169,6 @@ def others(on, number, **options):
     return [type(on)(on.protocol, on.cluster, context=on.context, **options) for _ in range(number)]
 
 
-@pytest.mark.parametrize("version", [4, 7])
-def test_of_ten_that_create_a_topic_at_once_one_is_charged(play, version):
-    """The others wait for it, and get the error of a topic that exists."""
-    first = play()
-    ten = [first, *others(first, 9)]
-    for on in ten:
-        on.send(19, version, creation("a", partitions=10))
-    for on in ten:
-        on.serve()
-    assert [len(on.ports.requested) for on in ten] == [1] + [0] * 9
-
-    first.decide()
-    for on in ten[1:]:
-        on.end_pauses()
-    assert [errors(answer) for on in ten for answer in on.answers()] == [{"a": 0}] + [{"a": 36}] * 9
-    assert all(not on.ports.requested for on in ten)
-
-
 @pytest.mark.parametrize("end", ["rejected", "undecided", "gone"])
 def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
     first = play()
