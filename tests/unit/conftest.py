@@ -1,4 +1,4 @@
-"""Unit tests close what they open; Kafka's protocol, from the jar of the broker."""
+"""Unit tests close what they open; Kafka's protocol, from the jar of the broker; the event loop."""
 
 from pathlib import Path
 
@@ -27,3 +27,9 @@ def jars():
 @pytest.fixture(scope="session")
 def protocol(jars):
     return Protocol.of_jar(jars)
+
+
+@pytest.fixture
+def anyio_backend():
+    """The event loop of asynchronous tests: that of the standard library."""
+    return "asyncio"

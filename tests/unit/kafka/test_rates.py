@@ -45,11 +45,6 @@ class FakeLog:
 
 
 @pytest.fixture
-def anyio_backend():
-    return "asyncio"
-
-
-@pytest.fixture
 def opened(monkeypatch):
     """The logs that were opened, and what reading them does."""
     logs, reads = [], []

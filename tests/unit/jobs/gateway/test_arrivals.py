@@ -21,7 +21,7 @@ from tests.support.broker import Authority
 from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, LOCAL, load_balancer
 from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
-from tests.unit.jobs.gateway.conftest import own_certificate
+from tests.unit.jobs.gateway.certificates import own_certificate
 
 HOST = "127.0.0.1"
 GARBAGE = b"\xff\xff\xff\xff"
@@ -67,12 +67,12 @@ def most():
 
 
 @pytest.fixture
-async def gateway(gateway_protocol, encrypted, limits, caplog):
+async def gateway(protocol, encrypted, limits, caplog):
     """The address of a gateway and its counts."""
     caplog.set_level(logging.INFO)
     settings = GatewaySettings(load_balancers=[ADDRESS, "192.0.2.0/24"], **limits, **encrypted)
     encryption = make_encryption(settings, Security("PLAINTEXT"))
-    server = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
+    server = GatewayServer(make_context(protocol), None, None, settings, encryption, None)
     port = free_port()
     async with await server._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         yield (HOST, port), server.context.stats

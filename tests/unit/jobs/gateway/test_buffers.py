@@ -21,7 +21,7 @@ from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
-from tests.unit.jobs.gateway.conftest import own_certificate
+from tests.unit.jobs.gateway.certificates import own_certificate
 
 pytestmark = pytest.mark.anyio
 
@@ -124,7 +124,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(gateway_protocol, tmp_path, tls):
+async def served(protocol, tmp_path, tls):
     """Yield a gateway with clients, which the kernel gives little space to send."""
     settings, encryption, broker_tls, client_tls = GatewaySettings(), Encryption(), None, None
     if tls:
@@ -134,7 +134,7 @@ async def served(gateway_protocol, tmp_path, tls):
         client_tls, broker_tls = ssl.create_default_context(cafile=str(authority.path)), encryption.clients
         client_tls.maximum_version = tls
     broker, port, stop = Broker(), free_port(), threading.Event()
-    made = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
+    made = GatewayServer(make_context(protocol), None, None, settings, encryption, None)
     async with await asyncio.start_server(broker.serve, HOST, port, ssl=broker_tls, limit=SMALL):
         serving = asyncio.ensure_future(made.serve([Listener(free_port(), (HOST, port))], stop))
         await eventually(lambda: made.brokers)
@@ -169,12 +169,10 @@ TLS = [None, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 @pytest.mark.parametrize("tls", TLS, ids=str)
 @pytest.mark.usefixtures("limited")
-async def test_all_connections_together_buffer_little_for_peers_that_do_not_read(
-    gateway_protocol, tmp_path, tls, monkeypatch
-):
+async def test_all_connections_together_buffer_little_for_peers_that_do_not_read(protocol, tmp_path, tls, monkeypatch):
     """First for a hung broker, then for clients that do not read; others are served, and then all is as before."""
     most = LIMIT + CLIENTS * 3 * buffers.CROWDED_BYTES
-    async with served(gateway_protocol, tmp_path, tls) as scene:
+    async with served(protocol, tmp_path, tls) as scene:
         made, broker, clients = scene.made, scene.broker, scene.clients
         before = limits(made)
         monkeypatch.setattr(buffers, "_RELIEVED_BYTES", -1)  # what kernels take later is no relief
@@ -203,9 +201,9 @@ async def test_all_connections_together_buffer_little_for_peers_that_do_not_read
 
 @pytest.mark.parametrize("tls", TLS, ids=str)
 @pytest.mark.usefixtures("limited")
-async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(gateway_protocol, tmp_path, tls, monkeypatch):
+async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(protocol, tmp_path, tls, monkeypatch):
     """Between the end of a transport and that of its connection, the gateway is no longer crowded."""
-    async with served(gateway_protocol, tmp_path, tls) as scene:
+    async with served(protocol, tmp_path, tls) as scene:
         sending = await scene.fill(3000, 0.003)  # TLS holds some of them
         await settled(scene.made)
         monkeypatch.setattr(buffers, "_RELIEVED_BYTES", 10 * CLIENTS * ONE)

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def on(gateway_protocol):
+def on(protocol):
     """A scene, which is played on the event loop of a test."""
-    return Scene(gateway_protocol)
+    return Scene(protocol)
 
 
 MANY = 200_000_000
@@ -439,16 +439,16 @@ async def test_a_client_that_disconnects_no_longer_waits_for_the_quota_log(on):
 
 
 @pytest.mark.parametrize("user", ["alice", None])
-async def test_a_user_of_a_certificate_needs_no_other_authentication(gateway_protocol, user):
+async def test_a_user_of_a_certificate_needs_no_other_authentication(protocol, user):
     """Without one, a mutation before the authentication closes the connection."""
-    on = Scene(gateway_protocol, user=user, authenticates=True)
+    on = Scene(protocol, user=user, authenticates=True)
     assert (on.connection.is_authenticated, on.connection.channel.user) == (user is not None, user)
     on.receive(creation(on))
     await on.turn()
     assert (on.host.attempts, on.client.closed) == ((1, False) if user else (0, True))
 
 
-async def test_a_certificate_that_names_nobody_closes_the_connection(gateway_protocol):
-    on = Scene(gateway_protocol, user=BadInput("no rule applies"), authenticates=True)
+async def test_a_certificate_that_names_nobody_closes_the_connection(protocol):
+    on = Scene(protocol, user=BadInput("no rule applies"), authenticates=True)
     assert (on.client.closed, on.connection.is_authenticated) == (True, False)
     assert on.play.context.stats.closed == {"authentication": 1}

@@ -16,7 +16,7 @@ from quota.settings import load_settings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority, Certificate
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.conftest import relink
+from tests.unit.jobs.gateway.certificates import relink
 
 HOST = "127.0.0.1"
 

@@ -13,7 +13,7 @@ from quota.gateway.certificates import alternative_names_of, encode, name_of, se
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority
-from tests.unit.jobs.gateway.conftest import relink
+from tests.unit.jobs.gateway.certificates import relink
 
 HOST = "127.0.0.1"
 NOW = 1_900_000_000.0

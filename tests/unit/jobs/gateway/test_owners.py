@@ -32,20 +32,20 @@ def tokens(**owners):
 
 
 @pytest.fixture
-def broker(gateway_protocol):
+def broker(protocol):
     """A broker with a token of alice."""
-    with ScriptedBroker(gateway_protocol, {41: tokens(a="alice")}).listening() as running:
+    with ScriptedBroker(protocol, {41: tokens(a="alice")}).listening() as running:
         yield running
 
 
 @pytest.fixture
-def find(gateway_protocol, broker):
+def find(protocol, broker):
     """Return a function that finds the owners of tokens at once, as one gateway."""
 
     async def find_all(owners, token_ids, port):
         return await asyncio.gather(*(owners.find(("127.0.0.1", port), token_id) for token_id in token_ids))
 
-    owners = TokenOwners(Security(), Encryption(), gateway_protocol)
+    owners = TokenOwners(Security(), Encryption(), protocol)
     with asyncio.Runner() as loop:
         yield lambda *token_ids, port=broker.port: loop.run(find_all(owners, token_ids, port))
 

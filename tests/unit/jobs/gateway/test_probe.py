@@ -25,8 +25,8 @@ from tests.unit.gateway.play import make_context
 
 
 @pytest.fixture
-def broker(gateway_protocol):
-    with ScriptedBroker(gateway_protocol, {}).listening() as running:
+def broker(protocol):
+    with ScriptedBroker(protocol, {}).listening() as running:
         yield running
 
 
@@ -34,45 +34,45 @@ def failure(protocol, *ports):
     return asyncio.run(broker_failure([("127.0.0.1", port) for port in ports], None, protocol))
 
 
-def test_one_broker_that_answers_is_enough(gateway_protocol, broker):
-    assert failure(gateway_protocol, free_port(), broker.port) == ""
+def test_one_broker_that_answers_is_enough(protocol, broker):
+    assert failure(protocol, free_port(), broker.port) == ""
 
 
-def test_the_error_of_each_broker_is_reported_if_none_answers(gateway_protocol):
+def test_the_error_of_each_broker_is_reported_if_none_answers(protocol):
     first, second = free_port(), free_port()
     expected = f"127.0.0.1:{first}: connection refused; 127.0.0.1:{second}: connection refused"
-    assert failure(gateway_protocol, first, second) == expected
+    assert failure(protocol, first, second) == expected
 
 
-def test_an_invalid_host_name_is_reported(gateway_protocol):
-    text = asyncio.run(broker_failure([("a..b", 9092)], None, gateway_protocol))
+def test_an_invalid_host_name_is_reported(protocol):
+    text = asyncio.run(broker_failure([("a..b", 9092)], None, protocol))
     assert text.startswith("a..b:9092: ")
 
 
-def test_a_port_that_listens_without_responding_is_not_a_broker(gateway_protocol, monkeypatch):
+def test_a_port_that_listens_without_responding_is_not_a_broker(protocol, monkeypatch):
     """It is a load balancer without brokers, or a broker that hangs."""
     monkeypatch.setattr(probe, "_ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        assert failure(gateway_protocol, port) == f"127.0.0.1:{port}: no answer"
+        assert failure(protocol, port) == f"127.0.0.1:{port}: no answer"
 
 
 @pytest.mark.anyio
-async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypatch):
+async def test_lost_and_recovered_brokers_are_logged(protocol, monkeypatch):
     monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.01)
     stats = GatewayStats()
-    with ScriptedBroker(gateway_protocol, {}).listening() as broker:
+    with ScriptedBroker(protocol, {}).listening() as broker:
         brokers = {1: ("127.0.0.1", broker.port)}
-        following = asyncio.create_task(follow_brokers(brokers, Encryption(), gateway_protocol, stats))
+        following = asyncio.create_task(follow_brokers(brokers, Encryption(), protocol, stats))
     await eventually(lambda: stats.broker_failure)
-    with ScriptedBroker(gateway_protocol, {}).listening() as broker:
+    with ScriptedBroker(protocol, {}).listening() as broker:
         brokers[1] = ("127.0.0.1", broker.port)
         await eventually(lambda: not stats.broker_failure)
     following.cancel()
 
 
 @pytest.mark.anyio
-async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol, monkeypatch):
+async def test_the_check_of_the_brokers_outlives_any_exception(protocol, monkeypatch):
     monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.01)
     fails = True
 
@@ -83,7 +83,7 @@ async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol,
 
     monkeypatch.setattr(probe, "broker_failure", check)
     stats = GatewayStats()
-    following = asyncio.create_task(follow_brokers({}, Encryption(), gateway_protocol, stats))
+    following = asyncio.create_task(follow_brokers({}, Encryption(), protocol, stats))
     await eventually(lambda: stats.broker_failure == "KeyError: 'a response'")
     fails = False
     await eventually(lambda: not stats.broker_failure)
@@ -91,13 +91,13 @@ async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol,
 
 
 @pytest.mark.anyio
-async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(gateway_protocol, monkeypatch, caplog):
+async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(protocol, monkeypatch, caplog):
     """What fails is tried again, and logged once; a known broker that does not answer does not matter."""
     monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.001)
     port = free_port()
     settings = GatewaySettings(first_port=port)
     first, second, moved = ("kafka-1", 9092), ("kafka-2", 9092), ("kafka-2b", 9092)
-    context = make_context(gateway_protocol, addresses=Addresses({first: ("127.0.0.1", port)}))
+    context = make_context(protocol, addresses=Addresses({first: ("127.0.0.1", port)}))
     server = GatewayServer(context, None, None, settings, Encryption(), None)
     await server._open(Listener(port, first))  # noqa: SLF001
     context.stats.is_serving = True

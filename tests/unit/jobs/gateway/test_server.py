@@ -18,18 +18,16 @@ from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
 from tests.unit.gateway.play import make_context
-from tests.unit.jobs.gateway.conftest import own_certificate
+from tests.unit.jobs.gateway.certificates import own_certificate
 
 
 def connection(peer="192.0.2.1"):
     return SimpleNamespace(channel=object(), peer=peer)
 
 
-def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gateway_protocol):
+def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(protocol):
     """Each counts from its acceptance until its end, also if that is reported twice, or comes before its opening."""
-    made = GatewayServer(
-        make_context(gateway_protocol), None, None, GatewaySettings(max_connections=2), Encryption(), None
-    )
+    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(max_connections=2), Encryption(), None)
     first = connection()
     reason = "there are more than gateway.max_connections=2"
     assert [made.accepted() for _ in range(3)] == [None, None, reason]
@@ -42,8 +40,8 @@ def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gat
     assert (made.context.stats.connections, made.context.stats.accepted) == (3, 5)
 
 
-def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monkeypatch):
-    made = GatewayServer(make_context(gateway_protocol), None, None, GatewaySettings(), Encryption(), None)
+def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch):
+    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(), Encryption(), None)
     closed = []
     dripping = SimpleNamespace(
         channel=Mock(is_waiting=False),
@@ -63,15 +61,13 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monk
 
 
 @pytest.mark.anyio
-async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gateway(
-    gateway_protocol, tmp_path, monkeypatch
-):
+async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gateway(protocol, tmp_path, monkeypatch):
     """`asyncio` would wait for it for half a minute."""
     monkeypatch.setattr("jobs.gateway.server._CLOSE_SECONDS", 0.2)
     authority = Authority(tmp_path / "authority")
     settings = GatewaySettings(**own_certificate(authority))
     encryption = make_encryption(settings, Security("PLAINTEXT"))
-    made = GatewayServer(make_context(gateway_protocol), None, None, settings, encryption, None)
+    made = GatewayServer(make_context(protocol), None, None, settings, encryption, None)
     port = free_port()
     async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         plain = socket.create_connection(("127.0.0.1", port), 5)
@@ -84,13 +80,13 @@ async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gatew
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("address", ["127.0.0.1", "::"])
-async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol, address):
+async def test_gateways_that_share_a_port_each_get_connections(protocol, address):
     """One that is not to share a port does not get it."""
     port = free_port()
 
     def made(*, reuse_port=True):
         settings = GatewaySettings(address=address, advertised_host="gw", reuse_port=reuse_port)
-        return GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption(), None)
+        return GatewayServer(make_context(protocol), None, None, settings, Encryption(), None)
 
     servers = [made(), made()]
     listener = Listener(port, ("kafka-1", 9092))
@@ -106,9 +102,9 @@ async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol,
 
 
 @pytest.mark.anyio
-async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(gateway_protocol):
+async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(protocol):
     settings = GatewaySettings(address="::", advertised_host="gw")
-    made = GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption(), None)
+    made = GatewayServer(make_context(protocol), None, None, settings, Encryption(), None)
     port = free_port()
     async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         for host in ("127.0.0.1", "::1"):

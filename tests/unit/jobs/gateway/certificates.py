@@ -1,20 +1,4 @@
-"""Kafka's protocol for connections without sockets."""
-
-import pytest
-
-from quota.wire.protocol import Protocol
-from tests.support.checkout import CHECKOUT
-
-
-@pytest.fixture(scope="session")
-def gateway_protocol():
-    return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
-
-
-@pytest.fixture
-def anyio_backend():
-    """The event loop of asynchronous tests: that of the standard library."""
-    return "asyncio"
+"""The certificates of a gateway: of its own, and renewed ones."""
 
 
 def own_certificate(authority):
