@@ -65,6 +65,7 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
 
         def shown():
             news = feed.state.news(View(), now_ms())
+            assert codec.encode(news)
             return [summary for summary in news["decisions"] if summary.user == "a tenant"]
 
         until(shown, 60)

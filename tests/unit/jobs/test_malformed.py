@@ -1,19 +1,12 @@
 """Answers and quotas with nasty values that are still records: everything that processes them does so to the end."""
 
-import pytest
-
-from jobs.dashboard.state import LiveState, View
-from jobs.metrics.families import decision_families
-from jobs.metrics.totals import DecisionTotals
 from jobs.report.changes import ChangeDescriber
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.explanation.explanation import Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
-from quota.kafka.requests import ReceivedAnswer
 from quota.records import codec
 from quota.records.callback import Callbacks
-from quota.records.dead_letter import read_dead_letter
 from quota.records.decision import Decision, read_decision
 from quota.records.quota import Window
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
@@ -32,18 +25,6 @@ def records_of(read):
             continue
     assert len(records) > 20
     return records
-
-
-@pytest.mark.parametrize("read", [read_decision, read_dead_letter])
-def test_the_metrics_and_the_dashboard_take_any_answer(base_settings, read):
-    totals, live = DecisionTotals(Window(), 100), LiveState(base_settings, NOW)
-    for answer in records_of(read):
-        totals.record(answer, NOW)
-        live.record(ReceivedAnswer(answer, NOW))
-        live.refresh(NOW, CallbackTimeline(Callbacks()), changed=True)
-    assert totals.decisions.total() + totals.dead_letters == len(records_of(read))
-    assert list(decision_families(totals, NOW, 100))
-    assert codec.encode(live.news(View(), NOW))
 
 
 def test_any_decision_can_be_explained():

@@ -175,12 +175,6 @@ def test_a_start_creates_replicated_topics_and_warns_about_others(monkeypatch, c
     assert f"topic {settings.topics.quotas}: replication.factor=1" in caplog.text
 
 
-def test_a_topic_with_all_replicas_in_sync_has_no_warnings():
-    topic = topic_layout("t", (1, (1, 2), (2, 1)), (2, (2, 1), (1, 2)))
-
-    assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (2, 0, 0)
-
-
 def test_partitions_without_a_leader_or_a_replica_are_counted():
     topic = topic_layout("t", (1, (1, 2, 3), (1,)), (-1, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
 
