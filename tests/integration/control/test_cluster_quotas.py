@@ -11,7 +11,6 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager
-from itertools import pairwise
 
 import pytest
 
@@ -243,11 +242,9 @@ def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
 
 
 @contextmanager
-def following(deployment, *args, options=()):
-    """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
-    given = [*as_options(deployment, "kafka.timeout_seconds=3"), *options]
-    constants = {"jobs.services.push._COMPARE_SECONDS": 1.0}
-    command = command_line(*given, "quotas", "push", "--yes", "--follow", *args, constants=constants)
+def following(deployment, *options):
+    """Run the service inside the block, and end it by Ctrl-C."""
+    command = command_line(*as_options(deployment, *options), "quotas", "push", "--yes", "--follow")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     lines = []
 
@@ -258,7 +255,7 @@ def following(deployment, *args, options=()):
     reader.start()
     try:
         until(lambda: any(line.startswith("running: push") for line in lines))
-        yield lines
+        yield
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0, lines
     finally:
@@ -269,9 +266,12 @@ def following(deployment, *args, options=()):
 
 
 def test_a_service_pushes_changes_at_once_and_scheduled_ones_when_they_are_due(broker, wrote, deployment):
+    """Its metrics have the time of the comparison."""
     wrote(QuotaRecord(ALICE, 5.0))
-    with following(deployment):
+    port = free_port()
+    with following(deployment, f"metrics.port={port}"):
         assert rates(broker.address) == {"user-principal 'alice'": 5.0}
+        until(lambda: ("mutation_quota_push_last_comparison_timestamp_seconds",) in served_samples(port))
         due = round(time.time() * 1000) + 4_000
         wrote(QuotaRecord(QuotaEntity("bob"), 7.0), QuotaRecord(ALICE, 50.0, effective_at=due))
         until(lambda: rates(broker.address) == {"user-principal 'alice'": 5.0, "user-principal 'bob'": 7.0})
@@ -308,51 +308,6 @@ def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
             printed = command("quotas", *action, *there, exit_code=code).splitlines()
             assert [warning for warning in named if warning not in printed] == []
             assert (zero in printed) is (action[0] == "pull")
-
-
-def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
-    """Drift is in the service's log and in its metrics, which have the time of the comparison."""
-    wrote(QuotaRecord(ALICE, 5.0))
-    port = free_port()
-    differing, compared = (
-        "mutation_quota_push_differing_quotas",
-        "mutation_quota_push_last_comparison_timestamp_seconds",
-    )
-    changed, only_there = ((differing, ("difference", kind)) for kind in ("changed", "only_there"))
-    with following(deployment, options=("--set", f"metrics.port={port}")) as lines:
-        until(lambda: changed in served_samples(port))
-        before = served_samples(port)
-        assert before[changed] == 0.0
-        set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
-        set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
-        until(lambda: served_samples(port)[only_there] == 1.0)
-        after = served_samples(port)
-        assert after[changed] == 1.0
-        assert after[compared,] > before[compared,]
-    assert rates(broker.address) == {"user-principal 'alice'": 9.0, "user-principal 'theirs'": 3.0}
-    reported = [
-        line.partition(": ")[2] for line in lines if line.startswith("changed on the cluster, and not in the log")
-    ]
-    assert reported == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
-
-
-def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_broker):
-    """The target is another cluster than that of the log: changes in the meantime are pushed when it is back."""
-    wrote(QuotaRecord(ALICE, 5.0))
-    target = another_broker
-    remove_all_quotas(target.address, protocol())
-    options = ("--set", f"kafka.target_servers={target.address}")
-    with following(deployment, options=options) as lines:
-        assert rates(target.address) == {"user-principal 'alice'": 5.0}
-        target.stop()
-        wrote(QuotaRecord(ALICE, 9.0))
-        until(lambda: any("retrying" in line for line in lines))
-        target.start()
-        until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
-    retries = [line for line in lines if line.endswith(": retrying")]
-    assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: ")  # rejected, or reset
-    assert all(one != next_one for one, next_one in pairwise(retries))  # a broker that starts may give other reasons
-    assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 
 
 PAGE = (CHECKOUT / "docs/how-to/push.md").read_text()

@@ -80,15 +80,3 @@ def test_metadata_of_all_topics_is_that_of_the_broker(sasl, version):
         answers.append(answer)
     assert answers[0] == answers[1]
     assert "old-clients" in [topic["name"] for topic in answers[0]["topics"]]
-
-
-def test_requests_before_a_rejected_one_are_answered(sasl):
-    """ApiVersions and Metadata, and behind them an API that no broker knows."""
-    unknown = struct.pack(">ihhih", 12, 999, 0, 99, -1) + bytes(2)
-    for port in (sasl.broker_port, sasl.gateway.port):
-        with wire_client(port) as client:
-            client.authenticate("admin", "admin-secret")
-            frames = [client.frame(18, 0, {}), *(client.frame(3, 1, {"topics": []}) for _ in range(20))]
-            client.write(b"".join(frames) + unknown)
-            assert [client.read()[0].get("errorCode") for _ in range(21)] == [0, *[None] * 20]
-            assert is_closed(client.socket)
