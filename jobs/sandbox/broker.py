@@ -75,6 +75,8 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
+# no records without content twice a second, each of which is synced to the disk: half of an idle broker's work
+metadata.max.idle.interval.ms=0
 # the jobs' largest record and its batch; Spark's fetch size is the same
 message.max.bytes=67108864
 replica.fetch.max.bytes=67108864

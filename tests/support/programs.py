@@ -40,7 +40,10 @@ _ARCHIVED = [
 OWN_ARCHIVE = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
 """Environment of a job that uses or writes a class archive by its own settings."""
 
-SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": " ".join([JVM_OPTIONS, *_ARCHIVED])}
+POLLING = "spark.sql.streaming.pollingDelay=50ms"
+"""A waiting query asks the broker for new records every 10 ms by default, which takes half a core of both."""
+
+SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": " ".join([JVM_OPTIONS, f"-D{POLLING}", *_ARCHIVED])}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 

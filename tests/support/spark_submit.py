@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.support.programs import JVM_OPTIONS
+from tests.support.programs import JVM_OPTIONS, POLLING
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
@@ -38,7 +38,7 @@ def submitted(cluster, properties, args, *, log, cwd):
 def spark_submit(*args, environment, log, cwd):
     """Start a program by spark-submit, in a session of its own."""
     quick = [f"spark.{role}.extraJavaOptions={JVM_OPTIONS}" for role in ("driver", "executor")]
-    options = [part for config in quick for part in ("--conf", config)]
+    options = [part for config in (*quick, POLLING) for part in ("--conf", config)]
     with log.open("ab") as output:
         return subprocess.Popen(
             [SPARK_HOME / "bin" / "spark-submit", *options, *args],
