@@ -121,7 +121,7 @@ def _reason(error: Exception) -> str:
     match cause:
         case ssl.SSLCertVerificationError():
             return f"{failure_reason(cause)}; set sasl_oauthbearer_ca_location to the CA to trust"
-        case BadStatusLine() | IncompleteRead():
+        case BadStatusLine() | IncompleteRead() if not isinstance(cause, OSError):  # it may have closed the connection
             return "the response is not HTTP, or is truncated"
         case msgspec.MsgspecError():
             return "the response has no access_token; this is not a token endpoint"

@@ -93,9 +93,9 @@ def test_a_response_without_a_token_is_reported(server, monkeypatch):
         fetch_token(credentials(server), 10)
 
 
-def error_of_answer(server, content, seconds):
-    """Return the reason why there is no token, from a server that answers with these bytes and stays connected."""
-    with answering(content, keeps_open=True) as (port, _), pytest.raises(ClusterError) as raised:
+def error_of_answer(server, content, seconds, *, keeps_open=True):
+    """Return the reason why there is no token, from a server that answers with these bytes."""
+    with answering(content, keeps_open=keeps_open) as (port, _), pytest.raises(ClusterError) as raised:
         fetch_token(credentials(server, url=f"http://127.0.0.1:{port}/token"), seconds)
     start, _, reason = str(raised.value).partition(f"http://127.0.0.1:{port}/token: ")
     assert start == "cannot get a token for client alice from "
@@ -126,6 +126,10 @@ def test_a_redirect_sends_the_secret_to_no_other_server(server, status):
 )
 def test_a_malformed_response_is_reported_in_one_line(server, content, error):
     assert error_of_answer(server, content, 2) == error
+
+
+def test_a_server_that_closes_the_connection_is_not_said_to_answer(server):
+    assert error_of_answer(server, b"", 2, keeps_open=False) == "Remote end closed connection without response"
 
 
 def test_the_message_to_a_broker_is_that_of_rfc_7628():
