@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Self
 
@@ -45,7 +45,6 @@ _IDENTITY_LINES = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id
 _LOCK = "running"
 _PORTS = range(20_000, 32_768)
 """Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
-_UNTRIED_PORTS = iter(random.SystemRandom().sample(_PORTS, len(_PORTS)))
 JAVA_OPTIONS = (
     "-Xms64m",
     "-Xmx256m",
@@ -315,11 +314,17 @@ def last_error(log: str) -> str | None:
 
 def free_port() -> int:
     """Return a port of 127.0.0.1 on which nothing listens now, and which this process was not given before."""
-    for port in _UNTRIED_PORTS:
+    for port in _untried_ports():
         with socket.socket() as probe, suppress(OSError):
             probe.bind((HOST, port))
             return port
     raise ClusterError(f"no free port was found on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}")
+
+
+@cache
+def _untried_ports() -> Iterator[int]:
+    """Return the process's one sequence of all ports, in a random order; most programs need none of it."""
+    return iter(random.SystemRandom().sample(_PORTS, len(_PORTS)))
 
 
 def wait_until(is_ready: Callable[[], bool], check: Callable[[], None], seconds: float, problem: str) -> None:

@@ -156,9 +156,13 @@ class TopicAdmin:
 
 def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
     """Read the topics of a cluster and the leaders of their partitions."""
-    topics = TopicAdmin(connection, timeout_seconds).layout().topics.values()
-    leaders = {topic.name: [partition.leader for partition in topic.partitions] for topic in topics}
-    return Cluster({name: [None if leader < 0 else leader for leader in ids] for name, ids in leaders.items()})
+    topics = TopicAdmin(connection, timeout_seconds).layout().topics
+    return Cluster(
+        {
+            name: [None if partition.leader < 0 else partition.leader for partition in topic.partitions]
+            for name, topic in topics.items()
+        }
+    )
 
 
 def _entries(configs: Mapping[str, str]) -> list[ConfigEntry]:

@@ -14,7 +14,7 @@ from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
 from quota.settings.connection import Connection
 from schemas.buckets import STATE_VERSION
-from tests.evidence.chaos.kills import JOB_CONSTANTS, JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
 from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.steps import latest_batch
@@ -149,7 +149,7 @@ class BrokerKiller:
         return -1 if batch is None else batch
 
     def _start(self):
-        self._job = Job(self.settings, self._log, *JOB_OPTIONS, with_audit=True, constants=JOB_CONSTANTS)
+        self._job = Job(self.settings, self._log, *JOB_OPTIONS, with_audit=True)
 
 
 def run_brokers(folder, rounds, requests_per_second, notify):

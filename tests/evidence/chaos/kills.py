@@ -19,8 +19,6 @@ _RUNNING_SECONDS = 5.0
 _RECORDS = "spark.conf.spark.sql.execution.arrow.maxRecordsPerBatch=50"
 JOB_OPTIONS = ("--set", "audit.trigger_seconds=1", "--set", _RECORDS)
 """Keeps the audit's batches short, and lets kills hit workers that have a part of one."""
-JOB_CONSTANTS = {"jobs.audit.query._MAX_RECORDS": 2000}
-"""Keeps them short even if the audit has fallen behind."""
 
 
 class Part(Enum):
@@ -153,7 +151,7 @@ class Killer:
     def _start(self, with_audit):
         """Start the job; later writes are this process's."""
         self._watch.begin()
-        self._job = Job(self._settings, self._log, *JOB_OPTIONS, with_audit=with_audit, constants=JOB_CONSTANTS)
+        self._job = Job(self._settings, self._log, *JOB_OPTIONS, with_audit=with_audit)
         self._started, self._first = time.monotonic(), self._watch.batches[0]
 
     def _await_running(self):

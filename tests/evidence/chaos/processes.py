@@ -17,16 +17,18 @@ from tests.support.programs import (
 from tests.support.waiting import until
 
 _POLL_SECONDS = 0.001
+_CONSTANTS = {"jobs.audit.query._MAX_RECORDS": 2000}
+"""Keeps the audit's batches short, even if it has fallen behind."""
 
 
 class Job:
     """`mutation-quota enforce`, with or without the audit in the same process, so that a kill hits both."""
 
-    def __init__(self, settings, log, *options, with_audit, constants=None):
-        """Start the job, with other values of constants, by their full names."""
+    def __init__(self, settings, log, *options, with_audit):
+        """Start the job."""
         own = [f"storage.root={settings.storage.root}", "spark.master=local[2]", f"enforce.with_audit={with_audit}"]
         own.append(f"enforce.state_partitions={settings.enforce.state_partitions}")
-        command = command_line("enforce", *as_options(settings, *own), *options, constants=constants)
+        command = command_line("enforce", *as_options(settings, *own), *options, constants=_CONSTANTS)
         self.with_audit = with_audit
         self._is_frozen = False
         self._known = []

@@ -15,7 +15,7 @@ from jobs.storage.stored_files import numbered, stored_files
 from quota.settings import load_settings
 from quota.settings.storage import checkpoint_folder
 from schemas.buckets import STATE_VERSION
-from tests.evidence.chaos.kills import JOB_CONSTANTS, JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
 from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.traffic import Traffic
@@ -56,7 +56,7 @@ class StoreKiller:
 
     def kill(self):
         """Start a job, and kill driver and JVM at a random moment: some while they start, most after a batch."""
-        job = Job(self._settings, self._log, *self._options, with_audit=True, constants=JOB_CONSTANTS)
+        job = Job(self._settings, self._log, *self._options, with_audit=True)
         began, first = time.monotonic(), self._latest
         try:
             if self._random.random() < _STARTING_SHARE:

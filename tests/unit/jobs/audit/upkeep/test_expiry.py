@@ -12,8 +12,6 @@ from jobs.audit.tables.specs import DECISIONS
 from jobs.audit.upkeep.maintain import REGULAR, THOROUGH, maintain
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
-TOMORROW = NOON + timedelta(days=1)
-
 
 def test_rows_are_retained_for_the_configured_days_before_the_newest_date(keeping):
     kept = keeping(2)
