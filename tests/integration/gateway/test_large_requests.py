@@ -8,6 +8,8 @@ from tests.support.gateway import protocol, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import NO_ID, creation, deletion, metadata
 
+MEBIBYTE = 1024 * 1024
+
 
 @pytest.fixture
 def both(plain):
@@ -62,6 +64,28 @@ def test_a_request_above_the_limits_is_answered_and_the_connection_stays(both):
     ((error, message),) = errors(answer, "responses")
     assert (error, message[:58]) == (42, "the mutation quota gateway takes requests of at most 8 MiB")
     assert client.call(3, 12, metadata())["brokers"]
+
+
+def test_a_produce_of_90_mb_is_forwarded_unbuffered_while_others_are_served(plain, both):
+    """The broker rejects it, since it is not a valid batch; that does not matter here."""
+    _, client = both
+    client.call(19, 7, creation("large", partitions=1))
+    records = bytes(90 * MEBIBYTE)
+    partition = {"index": 0, "records": records}
+    message = {"transactionalId": None, "acks": 1, "timeoutMs": 1000}
+    message["topicData"] = [{"name": "large", "partitionData": [partition]}]
+    before = plain.gateway.rss_bytes()
+    with wire_client(plain.gateway.port, "big") as big:
+        big.call(3, 12, metadata("large"))  # writing the frame may take longer than a client has for its first request
+        frame, peak = big.frame(0, 9, message), 0
+        for at in range(0, len(frame), MEBIBYTE):
+            big.write(frame[at : at + MEBIBYTE])
+            if at % (10 * MEBIBYTE) == 0:
+                assert client.call(3, 12, metadata("large"))["topics"]
+            peak = max(peak, plain.gateway.rss_bytes())
+        answer, _ = big.read()
+    assert answer["responses"]
+    assert peak < before + 20 * MEBIBYTE
 
 
 def record_batch(value):
