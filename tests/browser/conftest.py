@@ -21,7 +21,8 @@ def chromium():
 
 @pytest.fixture
 def browser(chromium):
-    """The browser with the window of a desktop, a light scheme, and empty logs."""
+    """The browser with the window of a desktop, a light scheme, no page, and empty logs."""
+    chromium.get("about:blank")  # the page of the test before may still ask its server
     set_window(chromium)
     console_messages(chromium)
     requested_urls(chromium)

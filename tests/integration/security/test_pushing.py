@@ -19,12 +19,17 @@ RATE = "controller_mutation_rate"
 def cluster(base_settings, tmp_path_factory):
     acls = {user: documented_acls()[user] for user in ("operator", "publisher", "push", "watch")}
     with secured_cluster(tmp_path_factory.mktemp("pushing"), base_settings.broker.jars, acls, run) as running:
-        write_record(running.settings("operator"), QuotaRecord(QuotaEntity("tenant"), 5.0))
         yield running
+
+
+def set_quota(cluster, user):
+    """Set the quota of a user in the log."""
+    write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity(user), 5.0))
 
 
 def test_each_principal_has_the_permissions_on_the_page_and_no_more(cluster):
     """`watch` sees what `push` may set; `operator` has neither permission and sets quotas in the log alone."""
+    set_quota(cluster, "tenant")
     done = cluster.command("operator", "quotas", "drift")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
@@ -65,6 +70,7 @@ def test_publishing_a_cluster_requires_permission_to_describe_all_of_its_topics(
 
 def test_quotas_are_pushed_to_a_cluster_with_client_certificates(cluster):
     """The connection differs from that of the log; without a certificate there is an error."""
+    set_quota(cluster, "tenant-of-certificates")
     own = cluster.secure.authority.sign("push-by-certificate", password="key xyzzy")  # noqa: S106
     cluster.secure.allow("push-by-certificate", [("BROKER", "kafka-cluster", "LITERAL", "ALTER_CONFIGS")])
     anonymous = [
