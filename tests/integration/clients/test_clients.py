@@ -201,7 +201,7 @@ def test_a_client_without_a_decision_fails_and_recovers_with_the_job(job):
         began = time.monotonic()
         failing = closed.create_topics([NewTopic("silent-closed", 1)])["silent-closed"]
         name, message = error_of(failing)
-        assert (name, 2.9 <= time.monotonic() - began < 6.0) == ("_TIMED_OUT", True)
+        assert (name, 2.9 <= time.monotonic() - began < 30) == ("_TIMED_OUT", True)
         assert message.startswith("no decision on topic silent-closed in time; is mutation-quota enforce running on")
         waiting = closed.create_topics([NewTopic("silent-waiting", 1)], request_timeout=60)["silent-waiting"]
     finally:
@@ -231,7 +231,7 @@ def test_an_unavailable_target_does_not_prevent_closing(job):
     futures = [admin.create_topics([NewTopic("away", 1)])["away"], admin.delete_topics(["away"])["away"]]
     began = time.monotonic()
     admin.close(wait=False)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert all(isinstance(future.exception(0), KafkaException) for future in futures)
 
 

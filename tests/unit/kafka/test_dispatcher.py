@@ -154,7 +154,7 @@ def test_the_growth_of_a_topic_that_does_not_exist_is_not_requested(admin, job):
 def test_a_time_limit_without_a_decision(client):
     began = time.monotonic()
     assert error_of(call(client, "silent", seconds=0.2)["silent"]) == "_TIMED_OUT"
-    assert 0.2 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.2
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, 3601, float("inf"), float("nan")])
@@ -172,15 +172,18 @@ def test_closing_waits_for_calls(client):
 
 
 @pytest.mark.parametrize("pause", [0, 0.1])
-@pytest.mark.parametrize("find", [None, lambda _: time.sleep(1)], ids=["decision", "topics"])
-def test_closing_without_waiting_fails_calls_at_once(client, pause, find):
+@pytest.mark.parametrize("waits_for", ["decision", "topics"])
+def test_closing_without_waiting_fails_calls_at_once(client, pause, waits_for):
     """Whether they have just been started, or wait for a decision or the target cluster."""
+    may_find = threading.Event()
+    find = (lambda _: may_find.wait(60) and {}) if waits_for == "topics" else None
     future = call(client, "silent", find=find)["silent"]
     time.sleep(pause)
-    began = time.monotonic()
     client.close(wait_for_calls=False)
-    assert future.exception(0).args[0].name() == "_DESTROY"
-    assert time.monotonic() - began < 0.9
+    try:
+        assert future.exception(0).args[0].name() == "_DESTROY"
+    finally:
+        may_find.set()
 
 
 def test_a_client_may_be_closed_before_its_threads_run(job, base_settings, monkeypatch):  # noqa: ARG001
