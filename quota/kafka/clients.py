@@ -20,7 +20,7 @@ from quota.settings.security.properties import check_not_owned
 T = TypeVar("T")
 
 _CAUSE_POLL_SECONDS = 0.1
-_CAUSE_SECONDS = 1.0
+_CAUSE_SECONDS = 3.0
 """How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
 
 _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001

@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from functools import partial
 
 import msgspec
 import pytest
@@ -104,10 +105,11 @@ def as_grafana_asks(query):
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_each_panel_shows_something_and_names_it(running, panel):
+    def shows(query):
+        return any(series["value"][1] != "NaN" for series in running.query("query", query=query)["result"])
+
     for target in panel["targets"]:
-        result = running.query("query", query=as_grafana_asks(target["expr"]))["result"]
-        assert result, target["expr"]
-        assert any(series["value"][1] != "NaN" for series in result), target["expr"]
+        until(partial(shows, as_grafana_asks(target["expr"])), 10)  # a busy machine misses scrapes
 
 
 def test_choices_of_the_dashboard_exist(running):

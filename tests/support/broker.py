@@ -38,7 +38,7 @@ PLAIN_USERS = ("admin", "alice", "bob", "dave", "erin", "frank", "user1")
 """Users of the listener without TLS; their passwords are their names with `-secret`."""
 GATEWAY_RULES = "RULE:^CN=([^,]*),OU=users.*$/$1/L,DEFAULT"
 """The rules for principals on the listener for gateways that identify clients by certificates."""
-SESSION_MS = 4000
+SESSION_MS = 6000
 """How long a session of these users lasts before the client must authenticate again."""
 
 # Without authentication on the first listener, which permits everything; on the others, ACLs are required.

@@ -26,7 +26,7 @@ CALL_SECONDS = 30.0
 PREFIX = "storm-"
 """Prefix of all topic names."""
 
-SLACK_MS = 1000
+SLACK_MS = 2000
 """The longest time until a decision reaches its client, ms; until then the client may still send requests."""
 
 

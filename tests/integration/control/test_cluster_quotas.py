@@ -272,7 +272,7 @@ def test_a_service_pushes_changes_at_once_and_scheduled_ones_when_they_are_due(b
     with following(deployment, f"metrics.port={port}"):
         assert rates(broker.address) == {"user-principal 'alice'": 5.0}
         until(lambda: ("mutation_quota_push_last_comparison_timestamp_seconds",) in served_samples(port))
-        due = round(time.time() * 1000) + 4_000
+        due = round(time.time() * 1000) + 8_000
         wrote(QuotaRecord(QuotaEntity("bob"), 7.0), QuotaRecord(ALICE, 50.0, effective_at=due))
         until(lambda: rates(broker.address) == {"user-principal 'alice'": 5.0, "user-principal 'bob'": 7.0})
         until(lambda: rates(broker.address) == {"user-principal 'alice'": 50.0, "user-principal 'bob'": 7.0})

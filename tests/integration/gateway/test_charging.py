@@ -130,18 +130,18 @@ def test_a_topic_that_grows_or_is_made_again_before_its_deletion_is_decided_stay
         before = plain.job.taken
         client.write(client.frame(20, 6, deletion(f"{tenant}-grows", f"{tenant}-again")))
         until(lambda: plain.job.taken > before)
-        direct.call(37, 3, growth(**{f"{tenant}-grows": 20}))
+        direct.call(37, 3, growth(**{f"{tenant}-grows": 4}))
         direct.call(20, 6, deletion(f"{tenant}-again"))
-        until(lambda: errors(direct.call(19, 7, creation(f"{tenant}-again", partitions=30))) == [0])
-        until(lambda: is_seen(direct, f"{tenant}-grows", 20))
+        until(lambda: errors(direct.call(19, 7, creation(f"{tenant}-again", partitions=5))) == [0])
+        until(lambda: is_seen(direct, f"{tenant}-grows", 4))
         plain.job.silent = False
         answer, _ = client.read()
         codes = {topic["name"]: topic["errorCode"] for topic in answer["responses"]}
         assert codes == {f"{tenant}-grows": 7, f"{tenant}-again": 3}
-        until(lambda: is_seen(direct, f"{tenant}-again", 30))
-        assert is_seen(direct, f"{tenant}-grows", 20)
+        until(lambda: is_seen(direct, f"{tenant}-again", 5))
+        assert is_seen(direct, f"{tenant}-grows", 4)
         assert errors(client.call(20, 6, deletion(f"{tenant}-grows"))) == [0]
-    assert paid(plain, tenant)[-1] == [(f"{tenant}-grows", 20)]
+    assert paid(plain, tenant)[-1] == [(f"{tenant}-grows", 4)]
 
 
 @pytest.mark.parametrize("racers", [1, 10])

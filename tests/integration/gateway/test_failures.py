@@ -41,8 +41,7 @@ def prepared(deployment):
 def test_a_broker_restarts_under_connected_clients(base_settings, another_broker, tmp_path):
     """Clients are disconnected and rejected while the broker is down, and are served again when it is back."""
     settings = prepared_deployment(base_settings, another_broker, "restart", tmp_path)
-    short = "gateway.decision_timeout_seconds=3"
-    with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
+    with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log") as gateway:
         admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
         admin.create_topics([NewTopic("before", 1)])["before"].result(30)
         with wire_client(gateway.port) as client:

@@ -17,7 +17,7 @@ from tests.support.waiting import until
 from tests.support.wire.requests import creation, metadata
 
 OPTIONS = ("gateway.max_connections=1500", "gateway.decision_timeout_seconds=4")
-CONSTANTS = {"jobs.gateway.server._MAX_IDLE_SECONDS": 2.0}
+CONSTANTS = {"jobs.gateway.server._MAX_IDLE_SECONDS": 5.0}
 MEBIBYTE = 1024 * 1024
 
 

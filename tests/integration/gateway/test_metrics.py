@@ -31,7 +31,7 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pend
     """There is no decision, so a creation is pending; the stopped gateway responds to it before it ends."""
     prepare_topics(deployment)
     metrics = free_port()
-    given = (f"metrics.port={metrics}", "gateway.decision_timeout_seconds=4")
+    given = (f"metrics.port={metrics}", "gateway.decision_timeout_seconds=8")
     gateway = start_gateway(deployment, tmp_path / "gateway.log", *given)
     raised = []
 

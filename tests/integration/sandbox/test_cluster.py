@@ -63,7 +63,9 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
     assert quotas.read_until(now_ms()).timeline.latest(ANN, now_ms()) is None
 
     producer = Producer({**QUIET, "bootstrap.servers": cluster.address, "acks": "1"})
-    producer.list_topics(topic, 30)  # it must not ask the stopped node who leads
+    producer.list_topics(topic, 30)  # it must not ask the stopped node who leads, or still have to connect
+    producer.produce(topic, b'{"entity":{"user":"bob"},"controller_mutation_rate":1.0}', b'{"user":"bob"}')
+    assert producer.flush(30) == 0
     layout = TopicAdmin(Connection(cluster.address), 30).layout()
     follower = _node(cluster, layout.topics[topic].partitions[0].leader % 3 + 1)
     with ThreadPoolExecutor(1) as pool:

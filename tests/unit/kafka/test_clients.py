@@ -39,10 +39,10 @@ class FakeAdminClient:
 def reporting(monkeypatch):
     """Make the client that looks for a cause report these errors."""
 
-    def _reporting(*errors):
+    def _reporting(*errors, seconds=60):
         FakeAdminClient.errors = errors
         monkeypatch.setattr(clients, "AdminClient", FakeAdminClient)
-        monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.05)
+        monkeypatch.setattr(clients, "_CAUSE_SECONDS", seconds)
 
     return _reporting
 
@@ -71,7 +71,7 @@ def test_a_transport_error_is_explained_by_the_error_of_another_client(reporting
 
 
 def test_a_transport_error_without_a_known_cause_is_unchanged(reporting):
-    reporting(KafkaError(ALL_DOWN, "1/1 brokers are down"))
+    reporting(KafkaError(ALL_DOWN, "1/1 brokers are down"), seconds=0.05)
     assert failing(UNREACHABLE) == "cannot read the topic: Local: Broker transport failure"
 
 

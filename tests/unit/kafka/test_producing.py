@@ -98,9 +98,16 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("write", "written", "advice"), WRITES.values(), ids=WRITES)
-def test_an_interrupted_write_says_what_is_written_and_that_the_rest_may_be(base_settings, write, written, advice):
-    interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    interrupt.start()
+def test_an_interrupted_write_says_what_is_written_and_that_the_rest_may_be(
+    base_settings, monkeypatch, write, written, advice
+):
+    flush = RecordProducer.flush
+
+    def interrupted(producer, seconds):
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        flush(producer, seconds)
+
+    monkeypatch.setattr(RecordProducer, "flush", interrupted)
     with pytest.raises(Interrupted) as raised:
         write(unreachable(base_settings, 60))
     assert str(raised.value) == f"interrupted: {written}, and others may be{advice}"
