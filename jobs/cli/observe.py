@@ -26,7 +26,9 @@ _VERBS = {
 }
 
 _LOGS = typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
-Logs = Annotated[list[Path], _LOGS]
+Logs = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="Request logs of this host; their rotated files are found.")
+]
 
 
 def import_(

@@ -30,7 +30,9 @@ def _complete_setting(incomplete: str) -> list[str]:
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
 ChargedUser = Annotated[
     str | None,
-    typer.Option("--user", metavar="NAME", help="User principal to charge. Default: client.user, which is ANONYMOUS."),
+    typer.Option(
+        "--user", metavar="NAME", help="User principal to charge. Default: client.user, or the user of the login."
+    ),
 ]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
 TopicName = Annotated[

@@ -253,7 +253,7 @@ METRICS: Final = (
     Metric(
         "mutation_quota_gateway_undecided_requests_total",
         "requests",
-        "requests without a decision in time; `gateway.when_silent` determines their outcome",
+        "requests without a decision in time, and those whose client has too little time for one",
     ),
     Metric(
         "mutation_quota_gateway_late_decisions_total",

@@ -76,7 +76,7 @@ def cluster_errors(
     """Turn a KafkaException into a ClusterError: "cannot `action`: the reason`hint`".
 
     If a transport error hides its cause, such as a wrong password or an unknown certificate, another client connects to
-    find it, for at most a second. By default the hint is that for a cluster that does not answer; with TLS or SASL
+    find it, for some seconds. By default the hint is that for a cluster that does not answer; with TLS or SASL
     there is none, as the reason is sufficient.
     """
     try:

@@ -76,7 +76,7 @@ class GatewaySettings(Section):
     Separated by commas."""
 
     when_silent: Literal["closed", "open"] = "closed"
-    """Without a decision: return an error (`closed`), or proceed (`open`)."""
+    """While no request is decided: return an error (`closed`), or proceed (`open`)."""
 
     decision_timeout_seconds: Seconds = 10.0
     """Time in seconds, above 0 and up to 86,400, that a decision may take, unless the client's own timeout is

@@ -77,7 +77,8 @@ class ApplierSettings(Section):
     """Topics that are never changed, in addition to the deployment's and Kafka's own. Separated by commas."""
 
     group: Name = "mutation-quota-applier"
-    """Consumer group that stores the applier's position. One applier of a group is active: the one started last."""
+    """Name of the applier: the key of its position in `topics.positions`, and its transactional id. One applier of a
+    name is active: the one started last."""
 
 
 class ObserveSettings(Section):

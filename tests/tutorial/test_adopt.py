@@ -24,7 +24,8 @@ def test_each_command_prints_what_the_page_says(cluster, tmp_path):
     gateway, metrics = free_port(), free_port()
     program = f'mutation-quota() {{ {sys.executable} -u -m jobs "$@"; }}'
     replaced = {
-        "export KAFKA_BOOTSTRAP_SERVERS=kafka-1:9092": f"export KAFKA_BOOTSTRAP_SERVERS={cluster}\n{program}",
+        "cat > mutation-quota.toml": f"{program}\ncat > mutation-quota.toml",
+        'bootstrap_servers = "kafka-1:9092"': f'bootstrap_servers = "{cluster}"',
         "19092=kafka-1:9092": f"{gateway}={cluster}",
         "127.0.0.1:19092": f"127.0.0.1:{gateway}",
         "9599": str(metrics),

@@ -15,7 +15,7 @@ from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.kafka.reading import Skipped, make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
@@ -125,6 +125,7 @@ class Applier:
         new = self._new_partitions()
         if new is None:
             return
+        self.stats.waits_for = ""
         if new:
             topic = self._settings.topics.decisions
             self._offsets |= new
@@ -146,10 +147,12 @@ class Applier:
                     for number in topic_partitions(self._consumer, topic, timeout)
                     if number not in self._offsets
                 }
-            except KafkaException:
-                if self._offsets:
-                    return None  # the assigned ones suffice until the next refresh
-                raise
+            except KafkaException as error:
+                if not self._offsets:
+                    raise
+                # The assigned ones suffice until the next refresh.
+                self.stats.waits_for = f"cannot find the partitions of {topic}: {reason(error)}"
+                return None
 
     def _read(self) -> list[Message]:
         messages = []

@@ -394,8 +394,14 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
     assert (applier.stats.topics, bench.partitions("in-a-new-partition")) == (1, 1)
 
 
-def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, another_broker, tmp_path):
-    """The broker restarts once the applier has polled without it for longer than the time limit of its calls."""
+def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(
+    base_settings, another_broker, tmp_path, monkeypatch
+):
+    """The broker restarts once the applier has polled without it for longer than the time limit of its calls.
+
+    It has nothing to carry out meanwhile, and tells all the same that it waits.
+    """
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 1.0)
     settings = prepared_deployment(base_settings, another_broker, "away", tmp_path)
     settings = with_sections(settings, kafka={"timeout_seconds": 4.0})
     stop = threading.Event()
@@ -408,7 +414,9 @@ def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base
             another_broker.stop()
             restart_at = time.monotonic() + 1.25 * settings.kafka.timeout_seconds
             until(lambda: applier.stats.looped_at > restart_at)
+            until(lambda: applier.stats.waits_for.startswith("cannot find the partitions of "))
             another_broker.start()
+            until(lambda: not applier.stats.waits_for)
             bench.admit("CREATE_TOPICS", topic("applied-after", 1))
             until(lambda: bench.partitions("applied-after") == 1)
             assert bench.partitions("applied-before") == 1
