@@ -25,14 +25,12 @@ _VERBS = {
     "DELETE_TOPICS": "delete topics",
 }
 
-_LOGS = typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
-Logs = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Request logs of this host; their rotated files are found.")
-]
-
 
 def import_(
-    logs: Annotated[list[Path] | None, _LOGS] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies."),
+    ] = None,
     example: Annotated[
         bool, typer.Option("--example", help="Import the log that is shipped as an example: a day of five tenants.")
     ] = False,
@@ -74,7 +72,9 @@ def import_(
 
 
 def follow(
-    logs: Logs,
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Request logs of this host; their rotated files are found.")
+    ],
     from_beginning: Annotated[
         bool,
         typer.Option("--from-beginning", help="Start at the first line of logs that have not been followed before."),

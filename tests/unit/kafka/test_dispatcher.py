@@ -175,13 +175,17 @@ def test_closing_waits_for_calls(client):
 @pytest.mark.parametrize("waits_for", ["decision", "topics"])
 def test_closing_without_waiting_fails_calls_at_once(client, pause, waits_for):
     """Whether they have just been started, or wait for a decision or the target cluster."""
-    may_find = threading.Event()
-    find = (lambda _: may_find.wait(60) and {}) if waits_for == "topics" else None
-    future = call(client, "silent", find=find)["silent"]
+    may_find, found = threading.Event(), []
+
+    def find(_):
+        found.append(may_find.wait(60))
+        return [TopicMutation("silent", 1)]
+
+    future = call(client, "silent", find=find if waits_for == "topics" else None)["silent"]
     time.sleep(pause)
     client.close(wait_for_calls=False)
     try:
-        assert future.exception(0).args[0].name() == "_DESTROY"
+        assert (future.exception(0).args[0].name(), found) == ("_DESTROY", [])
     finally:
         may_find.set()
 
