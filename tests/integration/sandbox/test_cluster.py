@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from jobs.sandbox import cluster as nodes
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.timing import now_ms
@@ -22,13 +23,19 @@ from tests.support.waiting import until
 ANN = QuotaEntity("ann")
 PAUSE_SECONDS = 6
 """Longer than a replica may take to respond."""
+PATIENT = {
+    "jobs.sandbox.cluster._PROPERTIES": nodes._PROPERTIES  # noqa: SLF001
+    + "broker.session.timeout.ms=60000\nreplica.lag.time.max.ms=60000\n"
+}
+"""A paused node stays in sync for a minute: by default, nobody waits for its replica after nine seconds."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Three nodes, which stop at one Ctrl-C."""
     options = ("--nodes", "3", "--port", "0", "--data", str(tmp_path_factory.mktemp("brokers") / "data"))
-    with subprocess.Popen(command_line("broker", *options), stdout=subprocess.PIPE, text=True) as process:
+    command = command_line("broker", *options, constants=PATIENT)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             ready, address = process.stdout.readline().split()
             assert ready == "ready"
