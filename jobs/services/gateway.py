@@ -70,8 +70,10 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         authenticates=target.security.has_sasl or encryption.rules is not None,
         subject_claim=own.oauth_subject_claim,
     )
+    # A request that is written later is in vain; a new producer may take a second before it writes.
+    delivery_seconds = max(own.decision_timeout_seconds, settings.kafka.timeout_seconds)
     decisions = Decisions(
-        RequestWriter(settings, linger_ms=_LINGER_MS),
+        RequestWriter(settings, _LINGER_MS, {"message.timeout.ms": round(delivery_seconds * 1000)}),
         AnswerReader(settings, request_id_prefix=_ID_PREFIX),
         topics,
         _ID_PREFIX,

@@ -5,13 +5,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import client_config, cluster_errors, has_no_broker
 from quota.kafka.producing import RecordProducer
-from quota.kafka.reading import Skipped, make_consumer, offset_range, poll_batch, topic_partitions
+from quota.kafka.reading import (
+    Partition,
+    Skipped,
+    make_consumer,
+    message_source,
+    offset_range,
+    poll_batch,
+    topic_partitions,
+)
 from quota.kafka.timing import Every
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
@@ -53,14 +62,18 @@ class RequestWriter:
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
         self._overrides = overrides
-        self._records = RecordProducer(client_config(settings.kafka.connection, {**own, **(overrides or {})}))
-        self._producer = self._records.producer
+        self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
+        self._records = RecordProducer(self._config)
+        self._former: list[Producer] = []
+        """Producers that were replaced, and whose requests are not all delivered or failed."""
+        self._failed: Producer | None = None
+        """The last producer that did not deliver a request in time."""
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists."""
         topic = self._topics.requests_of(user)
         with self._errors():  # all topics: a broker may create one that is named
-            existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
+            existing = self._records.producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
             problem = f"cannot {self._action}: topic {topic} does not exist, or this principal may not describe it"
             if self._topics.user_topic_prefix:
@@ -82,7 +95,10 @@ class RequestWriter:
         while the queue is full, and errors are raised by the next call or by `flush`.
         """
         if on_delivery is not None:
-            self._producer.produce(topic, value, key, on_delivery=on_delivery)
+            if self._failed is self._records.producer:
+                self._replace_producer()
+            producer = self._records.producer
+            producer.produce(topic, value, key, on_delivery=partial(self._on_delivery, producer, on_delivery))
             return
         with self._errors():
             self._records.send(topic, value, key)
@@ -94,12 +110,27 @@ class RequestWriter:
 
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
-        self._producer.poll(0)
+        for former in [producer for producer in self._former if not len(producer)]:
+            self._former.remove(former)
+        for producer in (self._records.producer, *self._former):
+            producer.poll(0)
 
     def flush(self, seconds: float) -> None:
         """Wait until all requests are acknowledged."""
         with self._errors():
             self._records.flush(seconds)
+
+    def _on_delivery(
+        self, producer: Producer, on_delivery: DeliveryCallback, error: KafkaError | None, message: Message
+    ) -> None:
+        if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
+            self._failed = producer
+        on_delivery(error, message)
+
+    def _replace_producer(self) -> None:
+        """Replace the producer, which may never connect again (`has_no_broker`)."""
+        self._former.append(self._records.producer)
+        self._records = RecordProducer(self._config)
 
     def _errors(self) -> AbstractContextManager[None]:
         return cluster_errors(self._action, self._kafka.connection, overrides=self._overrides)
@@ -142,8 +173,10 @@ class AnswerReader:
             self._readers[topics.results] = read_result
         self._dead_letters = topics.dead_letters
         self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
-        self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
-        self._assigned: set[tuple[str, int]] = set()
+        self._connection, self._overrides = settings.kafka.connection, overrides
+        self._consumer = self._make_consumer()
+        self._positions: dict[Partition, int] = {}
+        """The next offset of each partition that is assigned."""
         self._forbidden: set[str] = set()
         self._skipped = Skipped("an answer")
         self._refresh = Every(_REFRESH_SECONDS, at_once=False)
@@ -159,10 +192,14 @@ class AnswerReader:
                 self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
             except KafkaException as error:
                 _log.debug("cannot check for new partitions: %s", error)
+                if has_no_broker(error.args[0]):
+                    self._replace_consumer()
         for message in poll_batch(self._consumer, _MAX_MESSAGES, seconds):
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
-                continue  # the consumer recovers by itself
+                continue
+            source = message_source(message)
+            self._positions[source.topic, source.partition] = source.offset + 1
             is_letter = message.topic() == self._dead_letters
             if not is_letter and self._id_start not in (message.value() or b"")[:_ANSWER_HEAD]:
                 continue
@@ -191,14 +228,23 @@ class AnswerReader:
         new = []
         for topic in self._readers:
             for partition in topic_partitions(self._consumer, topic, seconds):
-                if (topic, partition) not in self._assigned:
+                if (topic, partition) not in self._positions:
                     start = TopicPartition(topic, partition, OFFSET_BEGINNING)
                     if not from_beginning:
                         start.offset = self._start(start, since, seconds)
                     new.append(start)
         if new:
             self._consumer.incremental_assign(new)
-            self._assigned |= {(start.topic, start.partition) for start in new}
+            self._positions |= {(start.topic, start.partition): start.offset for start in new}
+
+    def _make_consumer(self) -> Consumer:
+        return make_consumer(self._connection, "mutation-quota-answers", self._overrides)
+
+    def _replace_consumer(self) -> None:
+        """Replace the consumer, which may never connect again (`has_no_broker`), at the same positions."""
+        self._consumer.close()
+        self._consumer = self._make_consumer()
+        self._consumer.assign([TopicPartition(*partition, offset) for partition, offset in self._positions.items()])
 
     def _start(self, partition: TopicPartition, since: int | None, seconds: float) -> int:
         """Return the end of a partition, or the first offset from `since` (epoch ms) on."""

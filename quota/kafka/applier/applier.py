@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.clients import client_config, cluster_errors, reason
+from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import Skipped, make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
@@ -123,9 +123,6 @@ class Applier:
     def _assign_new_partitions(self) -> None:
         """Read the decisions' partitions that are not assigned yet, including those added while it runs."""
         new = self._new_partitions()
-        if new is None:
-            return
-        self.stats.waits_for = ""
         if new:
             topic = self._settings.topics.decisions
             self._offsets |= new
@@ -134,25 +131,18 @@ class Applier:
         self._ledger.commit()
         self._report_positions()
 
-    def _new_partitions(self) -> dict[int, AppliedOffset] | None:
-        """Return the unassigned partitions; None if the cluster does not answer and some are assigned already."""
+    def _new_partitions(self) -> dict[int, AppliedOffset]:
+        """Return the partitions that are not assigned yet."""
         connection, topic = self._settings.kafka.connection, self._settings.topics.decisions
         timeout = self._settings.kafka.timeout_seconds
         with cluster_errors(f"find the partitions of {topic}", connection):
-            try:
-                return {
-                    number: self._ledger.resume_at(
-                        number, *offset_range(self._consumer, TopicPartition(topic, number), timeout)
-                    )
-                    for number in topic_partitions(self._consumer, topic, timeout)
-                    if number not in self._offsets
-                }
-            except KafkaException as error:
-                if not self._offsets:
-                    raise
-                # The assigned ones suffice until the next refresh.
-                self.stats.waits_for = f"cannot find the partitions of {topic}: {reason(error)}"
-                return None
+            return {
+                number: self._ledger.resume_at(
+                    number, *offset_range(self._consumer, TopicPartition(topic, number), timeout)
+                )
+                for number in topic_partitions(self._consumer, topic, timeout)
+                if number not in self._offsets
+            }
 
     def _read(self) -> list[Message]:
         messages = []

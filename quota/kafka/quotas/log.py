@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
-from quota.kafka.clients import cluster_errors, retry
+from quota.kafka.clients import cluster_errors, has_no_broker, retry
 from quota.kafka.reading import Skipped, in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.callback import Callbacks
@@ -94,11 +94,7 @@ class QuotaLog:
         self._name = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
         self._connection = quotas.connection
-        own: dict[str, str | float] = {
-            "enable.partition.eof": False,
-            "fetch.wait.max.ms": 10,
-        }
-        self._consumer = make_consumer(quotas.connection, "mutation-quota-log", own)
+        self._consumer = self._make_consumer()
         self._replicas = _replica_ends(quotas.connection, quotas.topic) if ask_replicas else None
         self._look = Every(_LOOK_SECONDS)
         self._replicated = False
@@ -143,13 +139,20 @@ class QuotaLog:
             while True:
                 try:
                     self._read_new_records()
-                except KafkaException:
+                except KafkaException as error:
                     deadline = deadline or Deadline(self._timeout)
                     if deadline.has_passed:
                         raise
+                    if has_no_broker(error.args[0]):
+                        self._consumer.close()
+                        self._consumer = self._make_consumer()
                     time.sleep(_POLL_SECONDS)
                 else:
                     return
+
+    def _make_consumer(self) -> Consumer:
+        own: dict[str, str | float] = {"enable.partition.eof": False, "fetch.wait.max.ms": 10}
+        return make_consumer(self._connection, "mutation-quota-log", own)
 
     def _partitions(self) -> list[int]:
         """Return the topic's partitions, which a broker that restarts may not know yet."""

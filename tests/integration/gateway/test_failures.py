@@ -39,20 +39,29 @@ def prepared(deployment):
 
 
 def test_a_broker_restarts_under_connected_clients(base_settings, another_broker, tmp_path):
-    """Clients are disconnected and rejected while the broker is down, and are served again when it is back."""
+    """Clients are disconnected and rejected while the broker is down, and are served again when it is back.
+
+    The job starts again, as its supervisor would do.
+    """
     settings = prepared_deployment(base_settings, another_broker, "restart", tmp_path)
-    with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log") as gateway:
-        admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
-        admin.create_topics([NewTopic("before", 1)])["before"].result(30)
-        with wire_client(gateway.port) as client:
+    with running_gateway(settings, tmp_path / "gateway.log") as gateway:
+        with StandIn(settings), wire_client(gateway.port) as client:
+            admin = admin_of_gateway(gateway)
+            admin.create_topics([NewTopic("before", 1)])["before"].result(30)
             another_broker.stop()
             with pytest.raises((OSError, MutationQuotaError)):
                 client.call(3, 12, {"topics": []})
-        assert create(gateway.port, "meanwhile") is None
+            assert create(gateway.port, "meanwhile") is None
         another_broker.start()
-        until(lambda: create(gateway.port, "after") in {0, 36})
-        admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
-        until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
+        with StandIn(settings):
+            until(lambda: create(gateway.port, "after") in {0, 36})
+            admin = admin_of_gateway(gateway)
+            admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
+            until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
+
+
+def admin_of_gateway(gateway):
+    return AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
 
 
 def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_path):

@@ -1,0 +1,125 @@
+"""Clients of librdkafka that never connect again, as some do whose last broker has stopped, are replaced."""
+
+import json
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from quota.errors import ClusterError
+from quota.kafka import clients, requests
+from quota.kafka.clients import client_config
+from quota.kafka.producing import RecordProducer
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
+from quota.kafka.quotas.writer import write_record
+from quota.kafka.reading import EndOffsets, make_consumer, read_topic
+from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.target.calls import TopicCalls
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.record import Source
+from quota.settings.connection import Connection
+from quota.timeline.change import quota_record
+from tests.support.topics import produce
+from tests.support.waiting import until
+
+NOWHERE = Connection("127.0.0.1:1")
+"""A client of this cluster fails as a lost one does, and like that one cannot be mended."""
+SECONDS = 10
+
+
+@pytest.fixture
+def prepared(deployment):
+    prepare_topics(deployment)
+    return deployment
+
+
+def lose_consumer(owner):
+    owner._consumer.close()  # noqa: SLF001
+    owner._consumer = make_consumer(NOWHERE, "lost")  # noqa: SLF001
+
+
+def write_letters(settings, *names):
+    letters = [
+        DeadLetter(error=name, value=None, timestamp=5, source=Source("mutation-requests", 0, 0)) for name in names
+    ]
+    produce(settings, settings.topics.dead_letters, *map(codec.encode, letters))
+
+
+def test_answers_are_read_on_from_where_they_were(prepared, monkeypatch):
+    """Each once, also in topics of which nothing was read before; here the first dead letter is not to be read."""
+    monkeypatch.setattr(requests, "_REFRESH_SECONDS", 0.2)
+    write_letters(prepared, "before the reader")
+    reader, other = AnswerReader(prepared), AnswerReader(prepared)
+    read, read_by_other = [], []
+
+    def read_more(reader, errors):
+        errors += [received.answer.error for received in reader.read()]
+        return len(errors)
+
+    write_letters(prepared, "one", "two")
+    until(lambda: read_more(reader, read) == 2)
+    for lost in (reader, other):
+        lose_consumer(lost)
+    write_letters(prepared, "three")
+    until(lambda: read_more(reader, read) == 3)
+    until(lambda: read_more(other, read_by_other) == 3)
+    assert read == read_by_other == ["one", "two", "three"]
+    reader.close()
+    other.close()
+
+
+def test_requests_are_written_once_one_could_not_be(prepared):
+    writer = RequestWriter(prepared, overrides={"message.timeout.ms": SECONDS * 1000})
+    lost = client_config(NOWHERE, {"message.timeout.ms": 500})
+    writer._records = RecordProducer(lost)  # noqa: SLF001
+    ends = {}
+
+    def send(number):
+        def on_delivery(error, _):
+            ends[number] = error and error.name()
+
+        writer.send_bytes(prepared.topics.requests, json.dumps(number).encode(), on_delivery=on_delivery)
+
+    def polled():
+        writer.poll()
+        return ends
+
+    send(1)
+    until(lambda: 1 in polled())
+    send(2)
+    until(lambda: 2 in polled())
+    assert ends == {1: "_MSG_TIMED_OUT", 2: None}
+    topic = read_topic(prepared.kafka.connection, prepared.topics.requests, SECONDS)
+    assert [message.value() for message in topic] == [b"2"]
+
+
+def test_the_quota_log_is_read_on(prepared):
+    log = QuotaLog(KafkaQuotas.from_settings(prepared, 2))
+    write_record(prepared, quota_record(QuotaEntity("alice", None), Quota(5.0)))
+    log.read_to_end()
+    lose_consumer(log)
+    write_record(prepared, quota_record(QuotaEntity("bob", None), Quota(5.0)))
+    log.read_to_end()
+    assert {change.entity.user for change in log.timeline.configured(log.now)} == {"alice", "bob"}
+    log.close()
+
+
+def test_end_offsets_are_read_after_one_failure(prepared, monkeypatch):
+    monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.1)
+    offsets = EndOffsets(prepared.kafka.connection, 2)
+    offsets._admin = AdminClient(client_config(NOWHERE))  # noqa: SLF001
+    partition = prepared.topics.requests, 0
+    with pytest.raises(ClusterError, match="cannot read the end offsets"):
+        offsets.fetch([partition])
+    assert offsets.fetch([partition]) == {partition: 0}
+
+
+def test_topics_are_described_after_one_failure(prepared):
+    calls, name = TopicCalls(client_config(prepared.kafka.connection)), prepared.topics.requests
+    calls._admin = AdminClient(client_config(NOWHERE))  # noqa: SLF001
+    assert calls.describe([name], 1)[0] == {}
+    found, errors = calls.describe([name], SECONDS)
+    assert (list(found), errors) == ([name], {})
