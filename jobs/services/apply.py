@@ -1,7 +1,6 @@
 """The service that carries out admitted mutations."""
 
 import logging
-import math
 from functools import partial
 
 from jobs.background import background, log_progress
@@ -21,7 +20,7 @@ _log = logging.getLogger(__name__)
 def run_apply(settings: Settings, *, once: bool) -> None:
     """Carry out admitted mutations until stopped, or with `once` those that are available.
 
-    If a cluster stops responding, the service waits for it, with `once` for the time in the settings.
+    If a cluster stops responding, the service waits for it, for the time in the settings.
     """
     stats = ApplierStats()
     health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)
@@ -42,6 +41,6 @@ def run_apply(settings: Settings, *, once: bool) -> None:
                 lambda: partial(Applier(settings, stop, stats).run, once=once),
                 stats,
                 stop,
-                settings.applier.timeout_seconds if once else math.inf,
+                settings.applier.timeout_seconds,
             )
     _log.info("%s", stats)

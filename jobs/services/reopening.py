@@ -43,9 +43,10 @@ def run_reopening(
                 return
             try:
                 run = reopen()
-            except ClusterError:
+            except ClusterError as error:
                 if deadline.has_passed:
                     raise
+                stats.waits_for = str(error)
             else:
                 break
         stats.waits_for = ""

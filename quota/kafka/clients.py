@@ -94,15 +94,6 @@ def cluster_errors(
         raise ClusterError(f"cannot {action}: {cause.removesuffix('.')}{hint}") from None
 
 
-def has_no_broker(error: KafkaError) -> bool:
-    """Return whether an error means that a client has no broker that responds. A client that is kept is then replaced.
-
-    Since version 2.10 of librdkafka, a client may never connect again after it received metadata without brokers, which
-    the last broker of a cluster sends while it stops (https://github.com/confluentinc/librdkafka/issues/5301).
-    """
-    return error.code() in _TRANSPORT_ERRORS or error.code() == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
-
-
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:
     """Make a call, and retry it until it succeeds."""
     pauses = Backoff()

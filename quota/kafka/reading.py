@@ -8,13 +8,15 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
 
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, cluster_errors, has_no_broker, retry
+from quota.kafka.clients import client_config, cluster_errors, retry
+from quota.kafka.kept_client import KeptClient
 from quota.kafka.timing import Deadline, Every
 from quota.records.quota import Window
 from quota.records.record import Source
@@ -103,26 +105,22 @@ class EndOffsets:
         self._connection = connection
         self._action = f"read the end offsets of topics at {connection}"
         self._timeout = timeout_seconds
-        self._admin: AdminClient | None = None
 
     def fetch(self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST) -> dict[Partition, int]:
         """Return an offset of each partition, by default that after its last record; -1 if no record has the time."""
         if not partitions:
             return {}
         specs = {TopicPartition(*partition): spec for partition in partitions}
-        with cluster_errors(self._action, self._connection):
-            # The first request creates the client: a program that reads no topic needs no cluster.
-            self._admin = self._admin or AdminClient(client_config(self._connection))
-            futures = self._admin.list_offsets(specs, request_timeout=self._timeout)
-            try:
-                return {
-                    (partition.topic, partition.partition): future.result().offset
-                    for partition, future in futures.items()
-                }
-            except KafkaException as error:
-                if has_no_broker(error.args[0]):
-                    self._admin = None
-                raise
+        with cluster_errors(self._action, self._connection), self._admin.use() as admin:
+            futures = admin.list_offsets(specs, request_timeout=self._timeout)
+            return {
+                (partition.topic, partition.partition): future.result().offset for partition, future in futures.items()
+            }
+
+    @cached_property
+    def _admin(self) -> KeptClient[AdminClient]:
+        """The client, created at the first request: a program that reads no topic needs no cluster."""
+        return KeptClient(lambda: AdminClient(client_config(self._connection)))
 
 
 def make_consumer(connection: Connection, group: str, overrides: Mapping[str, str | float] | None = None) -> Consumer:

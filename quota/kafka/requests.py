@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, cluster_errors, has_no_broker
+from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.kept_client import KeptClient
 from quota.kafka.producing import RecordProducer
 from quota.kafka.reading import (
     Partition,
@@ -62,18 +63,16 @@ class RequestWriter:
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
         self._overrides = overrides
-        self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
-        self._records = RecordProducer(self._config)
-        self._former: list[Producer] = []
-        """Producers that were replaced, and whose requests are not all delivered or failed."""
-        self._failed: Producer | None = None
-        """The last producer that did not deliver a request in time."""
+        config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
+        self._kept = KeptClient(lambda: RecordProducer(config))
+        self._former: RecordProducer | None = None
+        """The producer that was replaced, until its requests are delivered or have failed."""
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists."""
         topic = self._topics.requests_of(user)
         with self._errors():  # all topics: a broker may create one that is named
-            existing = self._records.producer.list_topics(timeout=self._kafka.timeout_seconds).topics
+            existing = self._kept.client.producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
             problem = f"cannot {self._action}: topic {topic} does not exist, or this principal may not describe it"
             if self._topics.user_topic_prefix:
@@ -95,42 +94,37 @@ class RequestWriter:
         while the queue is full, and errors are raised by the next call or by `flush`.
         """
         if on_delivery is not None:
-            if self._failed is self._records.producer:
-                self._replace_producer()
-            producer = self._records.producer
-            producer.produce(topic, value, key, on_delivery=partial(self._on_delivery, producer, on_delivery))
+            records = self._kept.client
+            records.producer.produce(topic, value, key, on_delivery=partial(self._on_delivery, records, on_delivery))
             return
         with self._errors():
-            self._records.send(topic, value, key)
+            self._kept.client.send(topic, value, key)
 
     @property
     def acknowledged(self) -> int:
         """The number of records sent without a callback that the cluster has acknowledged."""
-        return self._records.acknowledged
+        return self._kept.client.acknowledged
 
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
-        for former in [producer for producer in self._former if not len(producer)]:
-            self._former.remove(former)
-        for producer in (self._records.producer, *self._former):
-            producer.poll(0)
+        self._kept.client.producer.poll(0)
+        if self._former is not None:
+            self._former.producer.poll(0)
+            if not len(self._former.producer):
+                self._former = None
 
     def flush(self, seconds: float) -> None:
         """Wait until all requests are acknowledged."""
         with self._errors():
-            self._records.flush(seconds)
+            self._kept.client.flush(seconds)
 
     def _on_delivery(
-        self, producer: Producer, on_delivery: DeliveryCallback, error: KafkaError | None, message: Message
+        self, records: RecordProducer, on_delivery: DeliveryCallback, error: KafkaError | None, message: Message
     ) -> None:
-        if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001
-            self._failed = producer
+        self._kept.note(records, error)
+        if records is not self._kept.client:
+            self._former = records
         on_delivery(error, message)
-
-    def _replace_producer(self) -> None:
-        """Replace the producer, which may never connect again (`has_no_broker`)."""
-        self._former.append(self._records.producer)
-        self._records = RecordProducer(self._config)
 
     def _errors(self) -> AbstractContextManager[None]:
         return cluster_errors(self._action, self._kafka.connection, overrides=self._overrides)
@@ -173,10 +167,15 @@ class AnswerReader:
             self._readers[topics.results] = read_result
         self._dead_letters = topics.dead_letters
         self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
-        self._connection, self._overrides = settings.kafka.connection, overrides
-        self._consumer = self._make_consumer()
         self._positions: dict[Partition, int] = {}
         """The next offset of each partition that is assigned."""
+
+        def make() -> Consumer:
+            consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
+            consumer.assign([TopicPartition(*partition, offset) for partition, offset in self._positions.items()])
+            return consumer
+
+        self._kept = KeptClient(make)
         self._forbidden: set[str] = set()
         self._skipped = Skipped("an answer")
         self._refresh = Every(_REFRESH_SECONDS, at_once=False)
@@ -192,12 +191,12 @@ class AnswerReader:
                 self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
             except KafkaException as error:
                 _log.debug("cannot check for new partitions: %s", error)
-                if has_no_broker(error.args[0]):
-                    self._replace_consumer()
-        for message in poll_batch(self._consumer, _MAX_MESSAGES, seconds):
+        consumer = self._kept.client
+        for message in poll_batch(consumer, _MAX_MESSAGES, seconds):
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue
+            self._kept.note(consumer, None)
             source = message_source(message)
             self._positions[source.topic, source.partition] = source.offset + 1
             is_letter = message.topic() == self._dead_letters
@@ -212,7 +211,7 @@ class AnswerReader:
 
     def close(self) -> None:
         """Close the connection."""
-        self._consumer.close()
+        self._kept.client.close()
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once per topic: there is no other sign that its answers are missed."""
@@ -226,33 +225,25 @@ class AnswerReader:
     def _assign_new_partitions(self, seconds: float, *, from_beginning: bool, since: int | None = None) -> None:
         """Read the partitions that are not assigned yet, including those added since the last time."""
         new = []
-        for topic in self._readers:
-            for partition in topic_partitions(self._consumer, topic, seconds):
-                if (topic, partition) not in self._positions:
-                    start = TopicPartition(topic, partition, OFFSET_BEGINNING)
-                    if not from_beginning:
-                        start.offset = self._start(start, since, seconds)
-                    new.append(start)
-        if new:
-            self._consumer.incremental_assign(new)
-            self._positions |= {(start.topic, start.partition): start.offset for start in new}
+        with self._kept.use() as consumer:
+            for topic in self._readers:
+                for partition in topic_partitions(consumer, topic, seconds):
+                    if (topic, partition) not in self._positions:
+                        start = TopicPartition(topic, partition, OFFSET_BEGINNING)
+                        if not from_beginning:
+                            start.offset = self._start(consumer, start, since, seconds)
+                        new.append(start)
+            if new:
+                consumer.incremental_assign(new)
+                self._positions |= {(start.topic, start.partition): start.offset for start in new}
 
-    def _make_consumer(self) -> Consumer:
-        return make_consumer(self._connection, "mutation-quota-answers", self._overrides)
-
-    def _replace_consumer(self) -> None:
-        """Replace the consumer, which may never connect again (`has_no_broker`), at the same positions."""
-        self._consumer.close()
-        self._consumer = self._make_consumer()
-        self._consumer.assign([TopicPartition(*partition, offset) for partition, offset in self._positions.items()])
-
-    def _start(self, partition: TopicPartition, since: int | None, seconds: float) -> int:
+    def _start(self, consumer: Consumer, partition: TopicPartition, since: int | None, seconds: float) -> int:
         """Return the end of a partition, or the first offset from `since` (epoch ms) on."""
-        first, end = offset_range(self._consumer, partition, seconds)
+        first, end = offset_range(consumer, partition, seconds)
         if since is None:
             return end
         wanted = TopicPartition(partition.topic, partition.partition, since)
-        (start,) = self._consumer.offsets_for_times([wanted], seconds)
+        (start,) = consumer.offsets_for_times([wanted], seconds)
         return max(start.offset, first) if start.offset >= 0 else end
 
 

@@ -50,6 +50,7 @@ class QuotaAdminClient(AdminClient):
         options = conf if isinstance(conf, ClientOptions) else ClientOptions.from_config({**(conf or {}), **kwargs})
         check_no_gateway(options.target)
         super().__init__(options.target)
+        self._target_config = options.target
         self._dispatcher = Dispatcher(options)
         self._default: int | None = None
 
@@ -202,7 +203,7 @@ class QuotaAdminClient(AdminClient):
         """Return the cluster's default number of partitions; it is requested once."""
         if self._default is None:
             try:
-                self._default = int(read_broker_configs(self, seconds)["num.partitions"])
+                self._default = int(read_broker_configs(AdminClient(self._target_config), seconds)["num.partitions"])
             except KafkaException as error:
                 raise kafka_error(
                     error.args[0].code(),

@@ -5,17 +5,18 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import client_config, cluster_errors, reason
+from quota.kafka.kept_client import KeptClient
 from quota.kafka.reading import Skipped, make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
@@ -86,10 +87,8 @@ class Applier:
             [*settings.topics.names, *settings.applier.protected_topics],
             settings.topics.user_topic_prefix,
         )
-        self._consumer = make_consumer(
-            settings.kafka.connection, settings.applier.group, {"auto.offset.reset": "error"}
-        )
         self._offsets: dict[int, AppliedOffset] = {}
+        self._kept = KeptClient(self._make_consumer)
         self._at_end: set[int] = set()
         self._refresh = Every(_REFRESH_SECONDS)
         self._logged_code = 0
@@ -113,7 +112,17 @@ class Applier:
         except Stopped:
             self._ledger.abort()
         finally:
-            self._consumer.close()
+            self._kept.client.close()
+
+    def _make_consumer(self) -> Consumer:
+        connection, group = self._settings.kafka.connection, self._settings.applier.group
+        consumer = make_consumer(connection, group, {"auto.offset.reset": "error"})
+        consumer.assign(self._assignment(self._offsets))
+        return consumer
+
+    def _assignment(self, offsets: Mapping[int, AppliedOffset]) -> list[TopicPartition]:
+        topic = self._settings.topics.decisions
+        return [TopicPartition(topic, number, position.offset) for number, position in offsets.items()]
 
     def _before_call(self) -> None:
         """Record progress before each call of a batch, and check that this applier is not fenced."""
@@ -123,30 +132,40 @@ class Applier:
     def _assign_new_partitions(self) -> None:
         """Read the decisions' partitions that are not assigned yet, including those added while it runs."""
         new = self._new_partitions()
+        if new is None:
+            return
+        self.stats.waits_for = ""
         if new:
-            topic = self._settings.topics.decisions
             self._offsets |= new
-            self._consumer.incremental_assign([TopicPartition(topic, number, new[number].offset) for number in new])
+            self._kept.client.incremental_assign(self._assignment(new))
         self._ledger.begin(self._offsets_with_next_batch())  # even without new partitions: it finds out if it is fenced
         self._ledger.commit()
         self._report_positions()
 
-    def _new_partitions(self) -> dict[int, AppliedOffset]:
-        """Return the partitions that are not assigned yet."""
+    def _new_partitions(self) -> dict[int, AppliedOffset] | None:
+        """Return the unassigned partitions; None if the cluster does not answer and some are assigned already."""
         connection, topic = self._settings.kafka.connection, self._settings.topics.decisions
         timeout = self._settings.kafka.timeout_seconds
         with cluster_errors(f"find the partitions of {topic}", connection):
-            return {
-                number: self._ledger.resume_at(
-                    number, *offset_range(self._consumer, TopicPartition(topic, number), timeout)
-                )
-                for number in topic_partitions(self._consumer, topic, timeout)
-                if number not in self._offsets
-            }
+            try:
+                with self._kept.use() as consumer:
+                    return {
+                        number: self._ledger.resume_at(
+                            number, *offset_range(consumer, TopicPartition(topic, number), timeout)
+                        )
+                        for number in topic_partitions(consumer, topic, timeout)
+                        if number not in self._offsets
+                    }
+            except KafkaException as error:
+                if not self._offsets:
+                    raise
+                # The assigned ones suffice until the next refresh.
+                self.stats.waits_for = f"cannot find the partitions of {topic}: {reason(error)}"
+                return None
 
     def _read(self) -> list[Message]:
         messages = []
-        for message in poll_batch(self._consumer, _BATCH, _POLL_SECONDS):
+        for message in poll_batch(self._kept.client, _BATCH, _POLL_SECONDS):
             error = message.error()
             if error is None:
                 messages.append(message)

@@ -12,7 +12,8 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
-from quota.kafka.clients import cluster_errors, has_no_broker, retry
+from quota.kafka.clients import cluster_errors, retry
+from quota.kafka.kept_client import KeptClient
 from quota.kafka.reading import Skipped, in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.callback import Callbacks
@@ -94,7 +95,11 @@ class QuotaLog:
         self._name = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
         self._connection = quotas.connection
-        self._consumer = self._make_consumer()
+        own: dict[str, str | float] = {
+            "enable.partition.eof": False,
+            "fetch.wait.max.ms": 10,
+        }
+        self._kept = KeptClient(lambda: make_consumer(quotas.connection, "mutation-quota-log", own))
         self._replicas = _replica_ends(quotas.connection, quotas.topic) if ask_replicas else None
         self._look = Every(_LOOK_SECONDS)
         self._replicated = False
@@ -115,6 +120,10 @@ class QuotaLog:
     def timeline(self) -> QuotaTimeline:
         """The quotas in the log, without the callback."""
         return self.quotas.timeline
+
+    @property
+    def _consumer(self) -> Consumer:
+        return self._kept.client
 
     @property
     def now(self) -> int:
@@ -138,21 +147,15 @@ class QuotaLog:
         with cluster_errors(f"read the quotas in {self._name}", self._connection):
             while True:
                 try:
-                    self._read_new_records()
-                except KafkaException as error:
+                    with self._kept.use():
+                        self._read_new_records()
+                except KafkaException:
                     deadline = deadline or Deadline(self._timeout)
                     if deadline.has_passed:
                         raise
-                    if has_no_broker(error.args[0]):
-                        self._consumer.close()
-                        self._consumer = self._make_consumer()
                     time.sleep(_POLL_SECONDS)
                 else:
                     return
-
-    def _make_consumer(self) -> Consumer:
-        own: dict[str, str | float] = {"enable.partition.eof": False, "fetch.wait.max.ms": 10}
-        return make_consumer(self._connection, "mutation-quota-log", own)
 
     def _partitions(self) -> list[int]:
         """Return the topic's partitions, which a broker that restarts may not know yet."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.kafka.clients import has_no_broker
+from quota.kafka.kept_client import KeptClient
 from quota.kafka.target.task import Task
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
@@ -33,24 +33,24 @@ class TopicCalls:
 
     def __init__(self, config: Mapping[str, str | float]) -> None:
         """Create a client with librdkafka's configuration."""
-        self._config = dict(config)
-        self._admin = AdminClient(self._config)
+        self._admin = KeptClient(lambda: AdminClient(dict(config)))
 
     def describe(self, names: Iterable[str], seconds: float) -> tuple[dict[str, FoundTopic], dict[str, KafkaError]]:
         """Return the topics that exist, and the errors of those that cannot be described."""
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
             return {}, {}
-        admin = self._admin  # held until it has responded
+        admin = self._admin.client
         topics, errors = {}, {}
         for name, future in admin.describe_topics(TopicCollection(legal), request_timeout=seconds).items():
             try:
                 topic = future.result()
                 topics[name] = FoundTopic(len(topic.partitions), str(topic.topic_id))
+                self._admin.note(admin, None)
             except KafkaException as error:
+                self._admin.note(admin, error.args[0])
                 if error.args[0].code() not in _NO_SUCH_TOPIC:
                     errors[name] = error.args[0]
-        self._replace_after(errors.values())
         return topics, errors
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
@@ -65,7 +65,7 @@ class TopicCalls:
     def _change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
         if not tasks:
             return {}
-        admin = self._admin
+        admin = self._admin.client
         try:
             futures = _call(admin, tasks, seconds)
         except (ValueError, TypeError) as error:  # librdkafka rejects one of them without sending any
@@ -73,13 +73,9 @@ class TopicCalls:
                 return {tasks[0].name: KafkaError(KafkaError.INVALID_REQUEST, str(error))}
             return {name: outcome for task in tasks for name, outcome in self._change([task], seconds).items()}
         errors = {name: _error_of(future) for name, future in futures.items()}
-        self._replace_after(errors.values())
+        for outcome in errors.values():
+            self._admin.note(admin, outcome)
         return errors
-
-    def _replace_after(self, errors: Iterable[KafkaError | None]) -> None:
-        """Replace a client that has found no broker that responds; calls that wait for it keep it."""
-        if any(error is not None and has_no_broker(error) for error in errors):
-            self._admin = AdminClient(self._config)
 
 
 def _call(admin: AdminClient, tasks: Sequence[Task], seconds: float) -> dict[str, Future[None]]:

@@ -16,12 +16,13 @@ from jobs.services.reopening import run_reopening
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
+from quota.kafka import kept_client
 from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import Ledger
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.positions import TakenOver
-from quota.kafka.reading import read_topic
+from quota.kafka.reading import make_consumer, read_topic
 from quota.kafka.target.calls import TopicCalls
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
@@ -30,6 +31,7 @@ from quota.records.quota import Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
+from quota.settings.connection import Connection
 from quota.timeline.levels import Resolution, ResolvedRequest
 from tests.support.clients import admin_of
 from tests.support.deployment import prepared_deployment, with_sections
@@ -395,6 +397,22 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
     assert (applier.stats.topics, bench.partitions("in-a-new-partition")) == (1, 1)
 
 
+def test_an_applier_whose_consumer_never_connects_again_continues_where_it_was(bench, monkeypatch):
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
+    monkeypatch.setattr(kept_client, "_LOST_SECONDS", 0.0)
+    applier = Applier(with_sections(bench.settings, kafka={"timeout_seconds": 2.0}), stop := threading.Event())
+    running = threading.Thread(target=applier.run)
+    running.start()
+    bench.admit("CREATE_TOPICS", topic("before-the-loss", 1))
+    until(lambda: applier.stats.topics == 1)
+    applier._kept.client = make_consumer(Connection("127.0.0.1:1"), "lost")  # noqa: SLF001
+    bench.admit("CREATE_TOPICS", topic("after-the-loss", 1))
+    until(lambda: applier.stats.topics == 2)
+    stop.set()
+    running.join(10)
+    assert bench.results() == [[("before-the-loss", "NONE", False)], [("after-the-loss", "NONE", False)]]
+
+
 def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(
     base_settings, another_broker, tmp_path, monkeypatch
 ):
@@ -405,12 +423,13 @@ def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(
     stop, stats, bench = threading.Event(), ApplierStats(), Bench(settings)
     applier = Applier(settings, stop, stats)
     with ThreadPoolExecutor(1) as pool:
+        # If the broker stops while the applier commits its position, it is opened again.
         running = pool.submit(run_reopening, applier.run, lambda: Applier(settings, stop, stats).run, stats, stop)
         try:
             bench.admit("CREATE_TOPICS", topic("applied-before", 1))
             until(lambda: stats.batches == 1)
             another_broker.stop()
-            until(lambda: stats.waits_for.startswith("cannot find the partitions of "))
+            until(lambda: stats.waits_for)
             another_broker.start()
             until(lambda: not stats.waits_for)
             bench.admit("CREATE_TOPICS", topic("applied-after", 1))

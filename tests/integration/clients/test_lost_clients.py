@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from quota.errors import ClusterError
-from quota.kafka import clients, requests
+from quota.kafka import clients, kept_client, requests
 from quota.kafka.clients import client_config
 from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
@@ -36,9 +36,13 @@ def prepared(deployment):
     return deployment
 
 
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    monkeypatch.setattr(kept_client, "_LOST_SECONDS", 0.0)
+
+
 def lose_consumer(owner):
-    owner._consumer.close()  # noqa: SLF001
-    owner._consumer = make_consumer(NOWHERE, "lost")  # noqa: SLF001
+    owner._kept.client = make_consumer(NOWHERE, "lost")  # noqa: SLF001
 
 
 def write_letters(settings, *names):
@@ -74,7 +78,7 @@ def test_answers_are_read_on_from_where_they_were(prepared, monkeypatch):
 def test_requests_are_written_once_one_could_not_be(prepared):
     writer = RequestWriter(prepared, overrides={"message.timeout.ms": SECONDS * 1000})
     lost = client_config(NOWHERE, {"message.timeout.ms": 500})
-    writer._records = RecordProducer(lost)  # noqa: SLF001
+    writer._kept.client = RecordProducer(lost)  # noqa: SLF001
     ends = {}
 
     def send(number):
@@ -110,7 +114,7 @@ def test_the_quota_log_is_read_on(prepared):
 def test_end_offsets_are_read_after_one_failure(prepared, monkeypatch):
     monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.1)
     offsets = EndOffsets(prepared.kafka.connection, 2)
-    offsets._admin = AdminClient(client_config(NOWHERE))  # noqa: SLF001
+    offsets._admin.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
     partition = prepared.topics.requests, 0
     with pytest.raises(ClusterError, match="cannot read the end offsets"):
         offsets.fetch([partition])
@@ -119,7 +123,7 @@ def test_end_offsets_are_read_after_one_failure(prepared, monkeypatch):
 
 def test_topics_are_described_after_one_failure(prepared):
     calls, name = TopicCalls(client_config(prepared.kafka.connection)), prepared.topics.requests
-    calls._admin = AdminClient(client_config(NOWHERE))  # noqa: SLF001
+    calls._admin.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
     assert calls.describe([name], 1)[0] == {}
     found, errors = calls.describe([name], SECONDS)
     assert (list(found), errors) == ([name], {})

@@ -27,7 +27,7 @@ def answers(base_settings, monkeypatch):
     """The answers that a reader of the ids `mine-...` gets from messages, and the number of those that it parsed."""
 
     def _answers(*messages):
-        monkeypatch.setattr(requests, "make_consumer", lambda *_: SimpleNamespace())
+        monkeypatch.setattr(requests, "make_consumer", lambda *_: SimpleNamespace(assign=lambda _: None))
         monkeypatch.setattr(AnswerReader, "_assign_new_partitions", lambda *_, **__: None)
         monkeypatch.setattr(requests, "poll_batch", lambda *_: messages)
         return [
