@@ -231,14 +231,15 @@ class AnswerReader:
                     if (topic, partition) not in self._positions:
                         start = TopicPartition(topic, partition, OFFSET_BEGINNING)
                         if not from_beginning:
-                            start.offset = self._start(consumer, start, since, seconds)
+                            start.offset = self._start(start, since, seconds)
                         new.append(start)
             if new:
                 consumer.incremental_assign(new)
                 self._positions |= {(start.topic, start.partition): start.offset for start in new}
 
-    def _start(self, consumer: Consumer, partition: TopicPartition, since: int | None, seconds: float) -> int:
+    def _start(self, partition: TopicPartition, since: int | None, seconds: float) -> int:
         """Return the end of a partition, or the first offset from `since` (epoch ms) on."""
+        consumer = self._kept.client
         first, end = offset_range(consumer, partition, seconds)
         if since is None:
             return end
