@@ -82,7 +82,6 @@ class UserTopicsMonitor:
             ids = self._topics.check()
         except ClusterError as error:
             _log.debug("cannot check for new topics: %s", error)
-            self._topics = UserTopics(self._settings)  # its client may be lost (`KeptClient`)
         else:
             # The broker may not know all topics yet. If one is deleted, the query that reads it fails.
             self._writing.attempt(lambda: claim_storage(self._files, self._settings, ids, all_there=False))

@@ -1,11 +1,17 @@
 """A client of librdkafka that a program keeps for as long as it runs."""
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
+
+from quota.errors import MutationQuotaError
+
+_log = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
@@ -18,18 +24,20 @@ _NO_RESPONSE = frozenset(
         KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
         KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        KafkaError._NOENT,  # noqa: SLF001
     }
 )
-"""librdkafka's own errors for calls and records without a response. The last one is that of a partition that has no
+"""librdkafka's own errors for calls and records without a response. The last two are those of a partition that has no
 leader in the metadata that the client has."""
 
 
 class KeptClient(Generic[C]):
-    """A client that is replaced if it fails and has had no response for ten seconds.
+    """A client that is replaced if it fails and has had no response for ten seconds. Thread-safe.
 
     Since version 2.10 of librdkafka, a client may never connect again after it received metadata without brokers, which
     the last broker of a cluster sends while it stops (https://github.com/confluentinc/librdkafka/issues/5301). Such a
-    client cannot be told from one whose cluster does not respond.
+    client cannot be told from one whose cluster does not respond. One that was not used for ten seconds may be replaced
+    at its first failure, which costs a connection.
     """
 
     def __init__(self, make: Callable[[], C]) -> None:
@@ -37,6 +45,7 @@ class KeptClient(Generic[C]):
         self._make = make
         self.client = make()
         self._responded_at = time.monotonic()
+        self._lock = threading.Lock()
 
     @contextmanager
     def use(self) -> Iterator[C]:
@@ -52,10 +61,16 @@ class KeptClient(Generic[C]):
     def note(self, client: C, error: KafkaError | None) -> None:
         """Note the error of a call or a record, or None for success, and replace the client if it may be lost.
 
-        The caller holds the client that it has used until then, because its calls fail when nobody does.
+        The caller must still hold the client: calls in progress fail when the last reference to it goes.
         """
         if error is None or error.code() not in _NO_RESPONSE:
             self._responded_at = time.monotonic()
-        elif client is self.client and time.monotonic() - self._responded_at >= _LOST_SECONDS:
-            self.client = self._make()
+            return
+        with self._lock:
+            if client is not self.client or time.monotonic() - self._responded_at < _LOST_SECONDS:
+                return
+            try:
+                self.client = self._make()
+            except (KafkaException, MutationQuotaError) as problem:  # such as a certificate that is being replaced
+                _log.debug("cannot replace a client: %s", problem)
             self._responded_at = time.monotonic()

@@ -65,8 +65,8 @@ class RequestWriter:
         self._overrides = overrides
         config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
         self._kept = KeptClient(lambda: RecordProducer(config))
-        self._former: RecordProducer | None = None
-        """The producer that was replaced, until its requests are delivered or have failed."""
+        self._former: list[RecordProducer] = []
+        """The producers that were replaced, until their requests are delivered or have failed."""
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists."""
@@ -96,6 +96,7 @@ class RequestWriter:
         if on_delivery is not None:
             records = self._kept.client
             records.producer.produce(topic, value, key, on_delivery=partial(self._on_delivery, records, on_delivery))
+            self._keep_former(records)
             return
         with self._errors():
             self._kept.client.send(topic, value, key)
@@ -108,10 +109,10 @@ class RequestWriter:
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
         self._kept.client.producer.poll(0)
-        if self._former is not None:
-            self._former.producer.poll(0)
-            if not len(self._former.producer):
-                self._former = None
+        for former in [*self._former]:
+            former.producer.poll(0)
+            if not len(former.producer):
+                self._former.remove(former)
 
     def flush(self, seconds: float) -> None:
         """Wait until all requests are acknowledged."""
@@ -122,9 +123,12 @@ class RequestWriter:
         self, records: RecordProducer, on_delivery: DeliveryCallback, error: KafkaError | None, message: Message
     ) -> None:
         self._kept.note(records, error)
-        if records is not self._kept.client:
-            self._former = records
+        self._keep_former(records)
         on_delivery(error, message)
+
+    def _keep_former(self, records: RecordProducer) -> None:
+        if records is not self._kept.client and records not in self._former:
+            self._former.append(records)
 
     def _errors(self) -> AbstractContextManager[None]:
         return cluster_errors(self._action, self._kafka.connection, overrides=self._overrides)
@@ -168,7 +172,7 @@ class AnswerReader:
         self._dead_letters = topics.dead_letters
         self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
         self._positions: dict[Partition, int] = {}
-        """The next offset of each partition that is assigned."""
+        """The next offset of each partition that is assigned, or where its reading starts."""
 
         def make() -> Consumer:
             consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)

@@ -165,9 +165,11 @@ class Applier:
 
     def _read(self) -> list[Message]:
         messages = []
-        for message in poll_batch(self._kept.client, _BATCH, _POLL_SECONDS):
+        consumer = self._kept.client
+        for message in poll_batch(consumer, _BATCH, _POLL_SECONDS):
             error = message.error()
             if error is None:
+                self._kept.note(consumer, None)
                 messages.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 self._at_end.add(message_source(message).partition)

@@ -19,6 +19,7 @@ from confluent_kafka.admin import (
 )
 
 from quota.kafka.clients import client_config, cluster_errors, reason, retry
+from quota.kafka.kept_client import KeptClient
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.layouts import ClusterLayout, cluster_layout
 from quota.kafka.topics.specs import TopicSpec
@@ -51,7 +52,7 @@ class TopicAdmin:
         self._timeout = timeout_seconds
         self._connection = connection
         with self._errors(f"reach Kafka at {connection}"):
-            self._client = AdminClient(client_config(connection))
+            self._kept = KeptClient(lambda: AdminClient(client_config(connection)))
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
@@ -127,12 +128,16 @@ class TopicAdmin:
             with self._errors(f"alter topic {resource.name}"):
                 future.result()
 
+    @property
+    def _client(self) -> AdminClient:
+        return self._kept.client
+
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
         return cluster_errors(action, self._connection, hint)
 
     def _metadata(self) -> ClusterMetadata:
-        with self._errors(f"reach Kafka at {self._connection}"):
-            return self._client.list_topics(timeout=self._timeout)
+        with self._errors(f"reach Kafka at {self._connection}"), self._kept.use() as client:
+            return client.list_topics(timeout=self._timeout)
 
     def _descriptions(self, names: Collection[str]) -> dict[str, TopicDescription]:
         if not names:

@@ -5,6 +5,7 @@ import json
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from jobs.services.gateway import delivery_limits
 from quota.errors import ClusterError
 from quota.kafka import clients, kept_client, requests
 from quota.kafka.clients import client_config
@@ -22,6 +23,7 @@ from quota.records.quota import Quota
 from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.timeline.change import quota_record
+from tests.support.deployment import with_sections
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -98,6 +100,19 @@ def test_requests_are_written_once_one_could_not_be(prepared):
     assert ends == {1: "_MSG_TIMED_OUT", 2: None}
     topic = read_topic(prepared.kafka.connection, prepared.topics.requests, SECONDS)
     assert [message.value() for message in topic] == [b"2"]
+
+
+def test_a_missing_topic_is_reported_before_a_request_counts_as_not_delivered(prepared):
+    """Otherwise the producer would be replaced at each, and a user without a topic would make the job appear silent."""
+    settings = with_sections(prepared, gateway={"decision_timeout_seconds": 4.0}, kafka={"timeout_seconds": 4.0})
+    writer, errors = RequestWriter(settings, overrides=delivery_limits(settings)), []
+    writer.send_bytes("missing", b"1", on_delivery=lambda error, _: errors.append(error.name()))
+
+    def polled():
+        writer.poll()
+        return errors
+
+    assert until(polled) == ["UNKNOWN_TOPIC_OR_PART"]
 
 
 def test_the_quota_log_is_read_on(prepared):

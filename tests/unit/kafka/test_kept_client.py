@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from quota.errors import ClusterError
 from quota.kafka import kept_client
 from quota.kafka.kept_client import KeptClient
 
@@ -43,7 +44,7 @@ def test_it_is_replaced_if_it_fails_ten_seconds_after_its_last_response(kept, cl
     assert kept.client == "made at 115"
 
 
-@pytest.mark.parametrize("code", ["_TIMED_OUT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_UNKNOWN_PARTITION"])
+@pytest.mark.parametrize("code", ["_TIMED_OUT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_UNKNOWN_PARTITION", "_NOENT"])
 def test_each_error_without_a_response_counts(kept, clock, code):
     clock[0] = 110
     kept.note(kept.client, KafkaError(getattr(KafkaError, code)))
@@ -66,19 +67,20 @@ def test_a_late_failure_of_a_former_client_does_not_replace_its_successor(kept, 
     assert kept.client == "made at 110"
 
 
-def test_it_stays_if_no_other_can_be_made(clock):
-    """A certificate that is being replaced, for example; the next failure tries again."""
-    makes = iter(["first", None, "second"])
+@pytest.mark.parametrize("problem", [KafkaException(KafkaError(KafkaError._INVALID_ARG)), ClusterError("no token")])  # noqa: SLF001
+def test_it_stays_if_no_other_can_be_made(clock, problem):
+    """The caller gets the error of the client that it has used, and ten seconds later another is made."""
+    makes = iter(["first", problem, "second"])
 
     def make():
-        made = next(makes)
-        if made is None:
-            raise KafkaException(KafkaError(KafkaError._INVALID_ARG))  # noqa: SLF001
+        if (made := next(makes)) is problem:
+            raise problem
         return made
 
     kept = KeptClient(make)
-    clock[0] = 110
-    fail(kept)
-    assert kept.client == "first"
+    for clock[0] in (110, 119):
+        fail(kept)
+        assert kept.client == "first"
+    clock[0] = 120
     fail(kept)
     assert kept.client == "second"
