@@ -32,8 +32,6 @@ _log = logging.getLogger(__name__)
 _ID_PREFIX = "gateway-"
 """The prefix of the request ids of all gateways."""
 _LINGER_MS = 1
-_MISSING_MS = 30_000
-"""How long a topic may be missing at most, librdkafka's default [ms]."""
 
 
 def run_gateway(settings: Settings) -> None:
@@ -72,8 +70,10 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         authenticates=target.security.has_sasl or encryption.rules is not None,
         subject_claim=own.oauth_subject_claim,
     )
+    # A request that is written later is in vain; a new producer may take a second before it writes.
+    limit_seconds = max(own.decision_timeout_seconds, settings.kafka.timeout_seconds)
     decisions = Decisions(
-        RequestWriter(settings, _LINGER_MS, delivery_limits(settings)),
+        RequestWriter(settings, _LINGER_MS, limit_seconds=limit_seconds),
         AnswerReader(settings, request_id_prefix=_ID_PREFIX),
         topics,
         _ID_PREFIX,
@@ -105,15 +105,6 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         decisions.close()
         rates.close()
     _log.info("%s", context.stats)
-
-
-def delivery_limits(settings: Settings) -> dict[str, str | float]:
-    """Return how long the producer of requests attempts to write one: later, it is in vain.
-
-    A new producer may take a second before it writes. A missing topic must be reported as such before that time.
-    """
-    limit_ms = round(max(settings.gateway.decision_timeout_seconds, settings.kafka.timeout_seconds) * 1000)
-    return {"message.timeout.ms": limit_ms, "topic.metadata.propagation.max.ms": min(limit_ms // 2, _MISSING_MS)}
 
 
 def _raise_file_limit(max_connections: int) -> None:

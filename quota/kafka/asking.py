@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from quota.admission.validation import FEWER_TOPICS
 from quota.errors import BadInput, ErrorCode
+from quota.kafka.kept_client import UNDELIVERED
 from quota.kafka.pace import Pace
 from quota.kafka.requests import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
 from quota.kafka.timing import now_ms
@@ -32,11 +33,6 @@ _MAX_UNDECIDED = 10_000
 _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
-
-_UNDELIVERED = frozenset(
-    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
-)
-"""Errors of requests that are valid but could not be delivered: such a request may still be answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +239,7 @@ class Decisions:
         if pending is None:
             if undecided := self._undecided.find(request_id):
                 undecided.has_failed = True
-        elif error.code() in _UNDELIVERED:
+        elif error.code() in UNDELIVERED:  # it may still be answered
             return
         elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             topics = plural(len(pending.request.topics), "topic")

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.brokers.tokens import TokenFunction, credentials_in, fetch_token
+from quota.kafka.kept_client import TRANSPORT_ERRORS
 from quota.kafka.timing import Backoff, Deadline
 from quota.settings.connection import Connection
 from quota.settings.secrets import mask_values
@@ -22,9 +23,6 @@ T = TypeVar("T")
 _CAUSE_POLL_SECONDS = 0.1
 _CAUSE_SECONDS = 3.0
 """How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
-
-_TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
-"""librdkafka's errors for any trouble with all brokers; they do not name the cause."""
 
 
 _STATE = re.compile(r" \(after \d+ms in state \w+\)")
@@ -83,7 +81,7 @@ def cluster_errors(
         yield
     except KafkaException as error:
         cause = reason(error)
-        if error.args[0].code() in _TRANSPORT_ERRORS:
+        if error.args[0].code() in TRANSPORT_ERRORS:
             try:
                 config = client_config(connection, overrides)
                 cause = _cause(error, config)

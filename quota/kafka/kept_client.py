@@ -17,18 +17,12 @@ C = TypeVar("C")
 
 _LOST_SECONDS = 10.0
 
-_NO_RESPONSE = frozenset(
-    {
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-        KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-        KafkaError._NOENT,  # noqa: SLF001
-    }
-)
-"""librdkafka's own errors for calls and records without a response. The last two are those of a partition that has no
-leader in the metadata that the client has."""
+TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
+"""librdkafka's errors for any trouble with all brokers; they do not name the cause."""
+UNDELIVERED = TRANSPORT_ERRORS | {KafkaError._MSG_TIMED_OUT}  # noqa: SLF001
+"""librdkafka's errors for a record that is valid but could not be delivered."""
+_NO_RESPONSE = UNDELIVERED | {KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT}  # noqa: SLF001
+"""These, and those for a partition that has no leader in the metadata that the client has."""
 
 
 class KeptClient(Generic[C]):

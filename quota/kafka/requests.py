@@ -1,6 +1,7 @@
 """Writing requests, and reading their answers."""
 
 import logging
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -37,6 +38,8 @@ _MAX_MESSAGES = 1000
 _ANSWER_HEAD = 512
 """The prefix of a decision or a result [bytes] that contains its own id, which is shorter than 300, and the beginning
 of the request id."""
+_MISSING_SECONDS = 30.0
+"""How long a topic may be missing at most, librdkafka's default [s]."""
 _REFRESH_SECONDS = 30.0
 _REFRESH_TIMEOUT_SECONDS = 1.0
 
@@ -51,9 +54,16 @@ class RequestWriter:
     """A producer of mutation requests, with the user as record key."""
 
     def __init__(
-        self, settings: Settings, linger_ms: int = 5, overrides: Mapping[str, str | float] | None = None
+        self,
+        settings: Settings,
+        linger_ms: int = 5,
+        overrides: Mapping[str, str | float] | None = None,
+        limit_seconds: float | None = None,
     ) -> None:
-        """Connect; requests sent to one partition within `linger_ms` form one batch and get one timestamp."""
+        """Connect; requests sent to one partition within `linger_ms` form one batch and get one timestamp.
+
+        A request that is not delivered within `limit_seconds` has failed; a missing topic is reported before that time.
+        """
         self._topics = settings.topics
         self._kafka = settings.kafka
         self._action = f"send requests to Kafka at {settings.kafka.bootstrap_servers}"
@@ -63,7 +73,11 @@ class RequestWriter:
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
         self._overrides = overrides
-        config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
+        own |= overrides or {}
+        if limit_seconds is not None:
+            own["message.timeout.ms"] = math.ceil(limit_seconds * 1000)
+            own["topic.metadata.propagation.max.ms"] = round(min(limit_seconds / 2, _MISSING_SECONDS) * 1000)
+        config = client_config(settings.kafka.connection, own)
         self._kept = KeptClient(lambda: RecordProducer(config))
         self._former: list[RecordProducer] = []
         """The producers that were replaced, until their requests are delivered or have failed."""

@@ -1,7 +1,6 @@
 """The dispatcher: runs the calls of an application's threads on an event loop of its own."""
 
 import asyncio
-import math
 import threading
 import time
 import uuid
@@ -45,8 +44,7 @@ class Dispatcher:
             record=self.target.record,
             servers=settings.kafka.bootstrap_servers,
         )
-        timeout = {"message.timeout.ms": math.ceil(self._time_limit * 1000)}
-        writer = RequestWriter(settings, overrides={**options.control, **timeout})
+        writer = RequestWriter(settings, overrides=options.control, limit_seconds=self._time_limit)
         writer.check_topic(options.user)
         prefix = f"{uuid.uuid4().hex}-"
         reader = AnswerReader(

@@ -12,7 +12,6 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
 from jobs.sandbox.broker import free_port
-from jobs.services.reopening import run_reopening
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
@@ -24,6 +23,7 @@ from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.positions import TakenOver
 from quota.kafka.reading import make_consumer, read_topic
 from quota.kafka.target.calls import TopicCalls
+from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.entity import Tags
@@ -416,22 +416,27 @@ def test_an_applier_whose_consumer_never_connects_again_continues_where_it_was(b
 def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(
     base_settings, another_broker, tmp_path, monkeypatch
 ):
-    """The applier has nothing to carry out meanwhile, and tells all the same that it waits."""
-    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 1.0)
+    """The broker restarts once the applier has polled without it for longer than the time limit of its calls.
+
+    It has nothing to carry out meanwhile, and tells all the same that it waits.
+    """
+    monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 3600.0)
     settings = prepared_deployment(base_settings, another_broker, "away", tmp_path)
     settings = with_sections(settings, kafka={"timeout_seconds": 4.0})
-    stop, stats, bench = threading.Event(), ApplierStats(), Bench(settings)
-    applier = Applier(settings, stop, stats)
+    stop = threading.Event()
+    applier, bench = Applier(settings, stop), Bench(settings)
     with ThreadPoolExecutor(1) as pool:
-        # If the broker stops while the applier commits its position, it is opened again.
-        running = pool.submit(run_reopening, applier.run, lambda: Applier(settings, stop, stats).run, stats, stop)
+        running = pool.submit(applier.run)
         try:
             bench.admit("CREATE_TOPICS", topic("applied-before", 1))
-            until(lambda: stats.batches == 1)
+            until(lambda: applier.stats.batches == 1)  # its result is written: it would end if it could not
             another_broker.stop()
-            until(lambda: stats.waits_for)
+            applier._refresh = Every(1.0)  # noqa: SLF001 not before, as it would end if a commit of a refresh failed
+            restart_at = time.monotonic() + 1.25 * settings.kafka.timeout_seconds
+            until(lambda: applier.stats.looped_at > restart_at)
+            until(lambda: applier.stats.waits_for.startswith("cannot find the partitions of "))
             another_broker.start()
-            until(lambda: not stats.waits_for)
+            until(lambda: not applier.stats.waits_for)
             bench.admit("CREATE_TOPICS", topic("applied-after", 1))
             until(lambda: bench.partitions("applied-after") == 1)
             assert bench.partitions("applied-before") == 1

@@ -5,7 +5,6 @@ import json
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from jobs.services.gateway import delivery_limits
 from quota.errors import ClusterError
 from quota.kafka import clients, kept_client, requests
 from quota.kafka.clients import client_config
@@ -23,7 +22,6 @@ from quota.records.quota import Quota
 from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.timeline.change import quota_record
-from tests.support.deployment import with_sections
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -78,7 +76,7 @@ def test_answers_are_read_on_from_where_they_were(prepared, monkeypatch):
 
 
 def test_requests_are_written_once_one_could_not_be(prepared):
-    writer = RequestWriter(prepared, overrides={"message.timeout.ms": SECONDS * 1000})
+    writer = RequestWriter(prepared, limit_seconds=SECONDS)
     lost = client_config(NOWHERE, {"message.timeout.ms": 500})
     writer._kept.client = RecordProducer(lost)  # noqa: SLF001
     ends = {}
@@ -104,8 +102,7 @@ def test_requests_are_written_once_one_could_not_be(prepared):
 
 def test_a_missing_topic_is_reported_before_a_request_counts_as_not_delivered(prepared):
     """Otherwise the producer would be replaced at each, and a user without a topic would make the job appear silent."""
-    settings = with_sections(prepared, gateway={"decision_timeout_seconds": 4.0}, kafka={"timeout_seconds": 4.0})
-    writer, errors = RequestWriter(settings, overrides=delivery_limits(settings)), []
+    writer, errors = RequestWriter(prepared, limit_seconds=4.0), []
     writer.send_bytes("missing", b"1", on_delivery=lambda error, _: errors.append(error.name()))
 
     def polled():

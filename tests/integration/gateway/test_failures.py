@@ -45,8 +45,8 @@ def test_a_broker_restarts_under_connected_clients(base_settings, another_broker
     """
     settings = prepared_deployment(base_settings, another_broker, "restart", tmp_path)
     with running_gateway(settings, tmp_path / "gateway.log") as gateway:
+        admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
         with StandIn(settings), wire_client(gateway.port) as client:
-            admin = admin_of_gateway(gateway)
             admin.create_topics([NewTopic("before", 1)])["before"].result(30)
             another_broker.stop()
             with pytest.raises((OSError, MutationQuotaError)):
@@ -55,13 +55,8 @@ def test_a_broker_restarts_under_connected_clients(base_settings, another_broker
         another_broker.start()
         with StandIn(settings):
             until(lambda: create(gateway.port, "after") in {0, 36})
-            admin = admin_of_gateway(gateway)
             admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
             until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
-
-
-def admin_of_gateway(gateway):
-    return AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
 
 
 def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_path):
