@@ -8,7 +8,7 @@ from jobs.gateway.listeners import Listener
 from quota.kafka.asking import Asked
 from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
-from tests.unit.gateway.play import FakePorts, Play, decision_on
+from tests.unit.quota.gateway.play import FakePorts, Play, decision_on
 
 LISTENER = Listener(1, ("kafka", 9092))
 

@@ -20,8 +20,8 @@ from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.load_balancer import ADDRESS, CLIENT, HEADER, LOCAL, load_balancer
 from tests.support.waiting import eventually
-from tests.unit.gateway.play import make_context
 from tests.unit.jobs.gateway.certificates import own_certificate
+from tests.unit.quota.gateway.play import make_context
 
 HOST = "127.0.0.1"
 GARBAGE = b"\xff\xff\xff\xff"

@@ -20,8 +20,8 @@ from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
-from tests.unit.gateway.play import make_context
 from tests.unit.jobs.gateway.certificates import own_certificate
+from tests.unit.quota.gateway.play import make_context
 
 pytestmark = pytest.mark.anyio
 

@@ -14,8 +14,8 @@ from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.support.waiting import eventually
-from tests.unit.gateway.play import decision_on
 from tests.unit.jobs.gateway.scene import LISTENER, Scene
+from tests.unit.quota.gateway.play import decision_on
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
-from tests.unit.gateway.play import make_context
+from tests.unit.quota.gateway.play import make_context
 
 
 @pytest.fixture

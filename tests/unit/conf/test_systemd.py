@@ -1,0 +1,43 @@
+"""The unit of systemd: what systemd takes, and jobs that it can start."""
+
+import configparser
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from jobs.__main__ import app
+from tests.support.checkout import CHECKOUT
+from tests.unit.conf.chart import COMMANDS, PROBED
+
+UNIT = CHECKOUT / "conf/systemd/mutation-quota@.service"
+
+
+def exec_start():
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read_string(UNIT.read_text())
+    return unit["Service"]["ExecStart"]
+
+
+@pytest.mark.parametrize("name", [service for service in PROBED if service not in COMMANDS])
+def test_each_job_has_its_own_unit(name):
+    program, *words = exec_start().replace("%i", name).split()
+    assert program == "/opt/kafka-mutation-quota/.venv/bin/mutation-quota"
+    command = get_command(app).commands[words[0]]
+    assert (words[0], words[1:]) == (name, ["--settings", f"/etc/mutation-quota/{name}.toml"])
+    assert "--settings" in {option for param in command.params for option in param.opts}
+
+
+def test_systemd_finds_nothing_wrong(tmp_path):
+    if not (analyze := shutil.which("systemd-analyze")):
+        pytest.skip("no systemd-analyze to check the unit (apt-get install systemd)")
+    program = exec_start().split()[0]
+    unit = UNIT.read_text().replace(program, str(Path(sys.executable).with_name("mutation-quota")))
+    started = tmp_path / "mutation-quota@enforce.service"
+    started.write_text(unit.replace("User=mutation-quota", "User=root"))
+    done = subprocess.run([analyze, "verify", started], text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

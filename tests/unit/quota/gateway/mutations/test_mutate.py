@@ -1,0 +1,211 @@
+"""Mutations without a decision, and the time limit of a decision."""
+
+import pytest
+
+from quota.gateway.mutations.debts import Debt, Debts
+from tests.support.wire.requests import creation, deletion, growth
+from tests.unit.quota.gateway.cluster import Cluster
+
+CREATION = creation("a")
+
+
+def undecided(on, version=7, **verdict):
+    """Create a topic without a decision; return error, message, and throttle time."""
+    on.send(19, version, CREATION)
+    on.serve()
+    on.no_decision(**verdict)
+    (answer,) = on.answers()
+    (result,) = answer["topics"]
+    return result["errorCode"], result["errorMessage"], answer["throttleTimeMs"]
+
+
+def test_fail_closed_responds_with_an_error_that_names_the_reason(play):
+    """REQUEST_TIMED_OUT, and nothing is created."""
+    on = play(when_silent="closed", enforced_by="kafka:9092")
+    sentence = (
+        "no decision on this mutation in 8000 ms, so nothing was changed; "
+        "is mutation-quota enforce running on kafka:9092?"
+    )
+    assert undecided(on) == (7, sentence, 0)
+    assert on.changes_seen() == []
+
+
+def test_fail_open_proceeds_without_a_decision(play):
+    """The forwarded request has the rest of the client's timeout."""
+    on = play(when_silent="open")
+    assert undecided(on) == (0, None, 0)
+    ((_, _, went_on),) = on.changes_seen()
+    assert went_on["timeoutMs"] == 22_000
+
+
+def test_fail_open_does_not_proceed_because_the_clients_own_time_limit_is_short(play):
+    """Other requests are decided; this one will be, too, and is charged then."""
+    on = play(when_silent="open")
+    error, message, _ = undecided(on, waited_ms=160, silent_ms=9_999)
+    assert (error, message[:38]) == (7, "no decision on this mutation in 160 ms")
+    assert on.changes_seen() == []
+
+
+def test_a_request_that_was_not_written_is_answered_with_the_reason(play):
+    """Nothing has been decided for a while, or decisions take longer than the client waits. Neither is charged."""
+    on = play(when_silent="closed", enforced_by="kafka:9092")
+    silent = (
+        "no decision on any mutation in 12000 ms, so this one was not requested, and nothing was changed; "
+        "is mutation-quota enforce running on kafka:9092?"
+    )
+    assert undecided(on, waited_ms=0, silent_ms=12_000, needs_ms=12_000) == (7, silent, 0)
+    short = (
+        "a decision takes at least 400 ms at present, and the client's timeout leaves 10000 ms, "
+        "so it was not requested, and nothing was changed"
+    )
+    assert undecided(on, waited_ms=0, silent_ms=300, needs_ms=400) == (7, short, 0)
+    assert on.changes_seen() == []
+
+
+@pytest.mark.parametrize(("silent_ms", "error"), [(9_999, 7), (10_000, 0)])
+def test_fail_open_proceeds_at_once_while_the_job_is_silent_and_not_with_a_timeout_that_is_too_short(
+    play, silent_ms, error
+):
+    on = play(when_silent="open")
+    assert undecided(on, waited_ms=0, silent_ms=silent_ms, needs_ms=20_000)[0] == error
+
+
+@pytest.mark.parametrize("when_silent", ["closed", "open"])
+def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silent(play, when_silent):
+    """The job has written a dead letter, or the request could not be written."""
+    on = play(when_silent=when_silent)
+    assert undecided(on, invalid="topics: more than 5000") == (42, "topics: more than 5000", 0)
+    assert on.changes_seen() == []
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "expected"),
+    [(30_000, [10_000]), (5000, [4000]), (1, [0]), (0, []), (-1, []), (2**31 - 1, [10_000]), (-(2**31), [])],
+)
+def test_a_decision_may_take_four_fifths_of_the_clients_own_time_limit(play, timeout_ms, expected):
+    """It is at most the gateway's own limit; a client that does not wait gets none."""
+    on = play(decision_timeout_ms=10_000)
+    on.send(19, 7, {**CREATION, "timeoutMs": timeout_ms})
+    on.serve()
+    assert [wanted.timeout_ms for wanted in on.ports.requested] == expected
+
+
+@pytest.mark.parametrize(("client_id", "expected"), [(None, "<none>"), ("", "<none>"), ("x" * 3000, "x" * 3000)])
+def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
+    """Leaving it out does not evade the quota of default clients."""
+    on = play(client_id=client_id)
+    on.send(19, 7, CREATION)
+    on.serve()
+    assert [ask.request.client_id for ask in on.ports.requested] == [expected]
+
+
+def test_topics_are_counted_by_outcome(play):
+    on = play(Cluster(there=1))
+    on.mutate(19, 7, creation("a", "b", "there"), rejected={"b"}, throttle_ms=1)
+    stats = on.context.stats
+    counted = {key: count for key, count in stats.mutations.items() if count}
+    assert counted == {
+        ("create_topics", "strict", "admitted"): 1,
+        ("create_topics", "strict", "rejected"): 1,
+        ("create_topics", "strict", "failed"): 1,
+    }
+    assert (stats.muted, stats.muted_ms) == (1, 1)
+
+
+def test_undecided_topics_with_fail_open_are_counted_separately(play):
+    """`undecided` was not begun, `proceeded` was."""
+    for when_silent, outcome in (("closed", "undecided"), ("open", "proceeded")):
+        on = play(when_silent=when_silent)
+        undecided(on, 5)
+        counted = {key: count for key, count in on.context.stats.mutations.items() if count}
+        assert counted == {("create_topics", "permissive", outcome): 1}
+
+
+@pytest.mark.parametrize(
+    ("throttle_ms", "age_ms", "waited_ms", "left"),
+    [
+        (2000, 300, 350, 1700),  # the time since the decision counts
+        (2000, 300, 200, 1800),  # a clock that is wrong takes no more than the time that was waited
+        (2000, -50, 350, 2000),
+        (200, 300, 350, 0),
+    ],
+)
+def test_the_time_until_the_response_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
+    """A request that a broker held back is treated the same: the debt is paid off since the request's own time."""
+    on = play()
+    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
+    (answer,) = on.answers()
+    assert answer["throttleTimeMs"] == left
+    assert (on.context.mutes.next_at() or on.ports.time) == on.ports.time + left
+
+
+def test_the_time_before_the_request_for_a_decision_is_part_of_the_clients_timeout(play):
+    """The cluster took 3 s of 10 s to validate: 5 s are left for the decision; the rest is forwarded."""
+    on = play()
+    on.send(19, 7, {**CREATION, "timeoutMs": 10_000})
+    on.ports.time += 3000
+    on.serve()
+    (ask,) = on.ports.requested
+    assert ask.timeout_ms == 5000
+    on.decide(waited_ms=4000)
+    ((_, _, went_on),) = on.changes_seen()
+    assert went_on["timeoutMs"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "message", "results"),
+    [
+        (19, 7, CREATION, "topics"),
+        (37, 3, growth(there=9), "results"),
+        (20, 6, deletion("there"), "responses"),
+    ],
+)
+def test_a_request_whose_validation_took_all_of_its_time_is_not_decided(play, key, version, message, results):
+    """It would be charged, and forwarded with no time left. A millisecond earlier it is decided."""
+    for took_ms, decided, codes in [(9999, 1, []), (10_000, 0, [7])]:
+        on = play(Cluster(there=1))
+        on.send(key, version, {**message, "timeoutMs": 10_000})
+        on.ports.time += took_ms
+        on.serve()
+        assert len(on.ports.requested) == decided
+        assert [topic["errorCode"] for answer in on.answers() for topic in answer[results]] == codes
+        assert on.changes_seen() == []
+
+
+def test_a_strict_client_in_debt_is_rejected_without_another_decision_for_a_second(play):
+    """After it, a decision tells whether the quota was changed or the bucket was reset."""
+    on = play()
+    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=60_000)
+
+    def again(after_ms, version=7, client_id="app"):
+        """Create a topic on another connection; return the throttle time, or None if a decision is requested."""
+        other = play(context=on.context, client_id=client_id)
+        other.ports.time = on.ports.time + after_ms
+        other.send(19, version, creation("b"))
+        other.serve()
+        (answer,) = other.answers() or [None]
+        return answer and (answer["topics"][0]["errorCode"], answer["throttleTimeMs"])
+
+    assert again(0) == (89, 60_000)
+    assert again(999) == (89, 59_001)
+    assert again(1000) is None
+    assert again(999, version=4) is None  # permissive: it is admitted and charged
+    assert again(999, client_id="app2") is None
+
+
+def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
+    debts, client = Debts(), ("alice", None)
+    debts.record(client, 300, 1000)
+    assert debts.find(client, 1299) == Debt(1300, 1000)
+    assert debts.find(client, 1300) is None
+    debts.record(client, 0, 1100)
+    assert debts.find(client, 1100) is None
+
+
+def test_the_debts_of_ten_thousand_clients_are_remembered():
+    """Those that were decided last; a client that is forgotten is only validated again."""
+    debts = Debts()
+    for number in range(10_001):
+        debts.record(("alice", str(number)), 300, 0)
+    assert debts.find(("alice", "0"), 0) is None
+    assert debts.find(("alice", "1"), 0) is not None

@@ -1,0 +1,139 @@
+"""Topics changed through the gateway lately, which the broker's metadata does not show yet."""
+
+import pytest
+
+from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from tests.support.wire.requests import creation, deletion, growth, topic
+from tests.unit.quota.gateway.cluster import Cluster, topic_id
+
+MINUTE_MS = 60_000
+
+
+def carry_out(on, key, version, message):
+    """Send an admitted request; return the cost of each topic."""
+    request = on.mutate(key, version, message)
+    return {mutation.name: mutation.partitions for mutation in request.topics}
+
+
+@pytest.mark.parametrize("identity", ["new", topic_id(1)], ids=["name", "id"])
+def test_a_topic_created_just_before_costs_its_partitions_although_the_broker_does_not_know_it(play, identity):
+    """Without this a storm would delete without a cost: metadata lags by seconds then."""
+    on = play(Cluster())
+    on.cluster.unseen.add("new")
+    carry_out(on, 19, 7, creation(topic("new", 6)))
+    assert carry_out(on, 20, 6, deletion(identity)) == {"new": 6}
+    assert on.cluster.topics == {}
+    assert on.ports.pauses == []
+
+
+def test_a_growth_counts_from_the_creation_just_before(play):
+    """The controller knows the topic, so that the growth is valid."""
+    on = play(Cluster())
+    on.cluster.unseen.add("new")
+    carry_out(on, 19, 7, creation(topic("new", 6)))
+    assert carry_out(on, 37, 3, growth(new=10)) == {"new": 4}
+    assert carry_out(on, 20, 6, deletion("new")) == {"new": 10}
+
+
+def test_a_change_is_remembered_for_a_minute():
+    recent = RecentTopics()
+    recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
+    assert recent.find("a", NO_ID, 1000 + MINUTE_MS) == ExistingTopic("a", topic_id(1), 3)
+    assert recent.find(None, topic_id(1), 1000 + MINUTE_MS) == ExistingTopic("a", topic_id(1), 3)
+    assert recent.find("a", NO_ID, 1001 + MINUTE_MS) is None
+    assert recent.find("b", NO_ID, 1000) is None
+    assert recent.find(None, topic_id(2), 1000) is None
+
+
+def test_a_flood_of_topics_displaces_the_oldest():
+    """A hundred thousand are remembered, by name and by id."""
+    recent = RecentTopics()
+    for number in range(100_001):
+        recent.record(ExistingTopic(f"t{number}", number.to_bytes(16), 1), 0)
+    assert recent.find("t0", NO_ID, 0) is None
+    assert recent.find(None, (1).to_bytes(16), 0) == ExistingTopic("t1", (1).to_bytes(16), 1)
+    assert recent.find("t100000", NO_ID, 0) is not None
+
+
+def test_a_recreated_topic_is_found_by_its_new_id_alone():
+    recent = RecentTopics()
+    recent.record(ExistingTopic("a", topic_id(1), 3), 0)
+    recent.record(ExistingTopic("a", topic_id(2), 5), 10)
+    assert recent.find(None, topic_id(1), 10) is None
+    assert recent.find(None, topic_id(2), 10) == ExistingTopic("a", topic_id(2), 5)
+
+
+def test_a_growth_just_before_counts_although_the_broker_does_not_know_it(play):
+    """The broker still reports two partitions: the deletion costs ten, and another growth starts from ten."""
+    on = play(Cluster(a=2))
+    on.cluster.lagging["a"] = on.cluster.topics["a"]
+    assert carry_out(on, 37, 3, growth(a=10)) == {"a": 8}
+    assert carry_out(on, 37, 3, growth(a=11)) == {"a": 1}
+    assert carry_out(on, 20, 6, deletion("a")) == {"a": 11}
+
+
+def test_a_topic_of_the_same_name_created_by_another_client_is_different(play):
+    """It costs the broker's number: the remembered topic had a different id."""
+    on = play(Cluster())
+    carry_out(on, 19, 7, creation(topic("a", 50)))
+    del on.cluster.topics["a"]
+    on.cluster.create("a", 3)
+    assert carry_out(on, 20, 6, deletion("a")) == {"a": 3}
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, 1000), (1000, 1), (5, 5)])
+def test_metadata_that_lags_does_not_bring_back_a_topic_that_was_deleted(play, old, new):
+    """The broker shows the first one all the time; the last deletion costs what the second one has, and is another."""
+    on = play(Cluster(a=old))
+    on.cluster.lagging["a"] = on.cluster.topics["a"]
+
+    def delete():
+        on.send(20, 6, deletion("a"))
+        on.serve()
+        (ask,) = on.ports.requested
+        return {mutation.name: mutation.partitions for mutation in on.decide().topics}, ask.content
+
+    cost, first = delete()
+    assert cost == {"a": old}
+    carry_out(on, 19, 7, creation(topic("a", new)))
+    cost, second = delete()
+    assert cost == {"a": new}
+    assert first != second
+    assert on.cluster.topics == {}
+
+
+@pytest.mark.parametrize("identity", ["a", topic_id(1)], ids=["name", "id"])
+def test_a_topic_that_was_deleted_is_not_charged_again_while_the_broker_still_shows_it(play, identity):
+    on = play(Cluster(a=20))
+    carry_out(on, 20, 6, deletion("a"))
+    on.cluster.create("a", 20)
+    on.cluster.lagging["a"] = (topic_id(1), 20)
+    del on.cluster.topics["a"]
+    on.answers()
+    on.send(20, 6, deletion(identity))
+    on.serve()
+    on.end_pauses()
+    (answer,) = on.answers()
+    assert [response["errorCode"] for response in answer["responses"]] == [100 if isinstance(identity, bytes) else 3]
+    assert on.ports.requested == []
+
+
+def test_the_ids_of_deleted_topics_are_remembered_for_a_minute():
+    """Also that of a topic that another one of its name has replaced."""
+    recent = RecentTopics()
+    recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
+    recent.record(ExistingTopic("a", topic_id(2), 3), 2000)
+    assert [recent.is_gone(topic_id(number), 2000 + MINUTE_MS) for number in (1, 2)] == [True, False]
+    assert not recent.is_gone(topic_id(1), 2001 + MINUTE_MS)
+    recent.record_deletion(ExistingTopic("a", topic_id(1), 3), 3000)  # which tells nothing of the second one
+    assert recent.find("a", NO_ID, 3000) == ExistingTopic("a", topic_id(2), 3)
+    recent.record_deletion(ExistingTopic("a", NO_ID, 3), 3000)  # whichever it was
+    assert (recent.find("a", NO_ID, 3000), recent.is_gone(topic_id(2), 3000)) == (None, True)
+    assert not recent.is_gone(NO_ID, 3000)
+
+
+def test_a_flood_of_deletions_displaces_the_oldest_ids():
+    recent = RecentTopics()
+    for number in range(1, 100_002):
+        recent.record_deletion(ExistingTopic(f"t{number}", number.to_bytes(16), 1), 0)
+    assert [recent.is_gone(number.to_bytes(16), 0) for number in (1, 2)] == [False, True]

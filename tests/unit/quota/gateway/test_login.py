@@ -1,0 +1,302 @@
+"""SASL through a channel: the broker alone decides, and the gateway learns the client's user."""
+
+import struct
+from contextlib import nullcontext
+
+import pytest
+
+from quota.gateway.context import ChannelError
+from tests.support.wire.requests import creation
+from tests.unit.quota.gateway.cluster import Cluster
+from tests.unit.quota.gateway.play import take_frames
+
+ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"
+FIRST, FINAL = b"n,,n=carol,r=abc", b"c=biws,r=abcdef,p=cHJvb2Y="
+
+
+def a_cluster(lifetime_ms=0):
+    cluster = Cluster()
+    accepted = {"sessionLifetimeMs": lifetime_ms}
+    cluster.accepts = {
+        ALICE: accepted,
+        BOB: accepted,
+        WRONG: {"errorCode": 58, "errorMessage": "Authentication failed: Invalid username or password"},
+        FIRST: {"authBytes": b"r=abcdef,s=c2FsdA==,i=4096"},
+        FINAL: {"authBytes": b"v=dmVyaWZpZXI=", **accepted},
+    }
+    return cluster
+
+
+@pytest.fixture
+def sasl(play):
+    """Return a function that opens a channel to a broker that authenticates its clients."""
+
+    def _open(cluster=None, **options):
+        return play(cluster or a_cluster(), authenticates=True, **options)
+
+    return _open
+
+
+def authenticate(on, mechanism, *messages, version=2):
+    """Return the answers to a handshake and to messages."""
+    answers = [on.call(17, 1, {"mechanism": mechanism})]
+    return answers + [on.call(36, version, {"authBytes": message}) for message in messages]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_plain_makes_the_user_known_when_the_broker_accepts(sasl, version):
+    on = sasl()
+    on.call(17, 1, {"mechanism": "PLAIN"})
+    on.send(36, version, {"authBytes": ALICE})
+    assert on.channel.user is None
+    on.serve()
+    assert on.answers()[0]["errorCode"] == 0
+    assert on.channel.user == "alice"
+
+
+def test_scram_makes_the_user_known_in_the_second_round(sasl):
+    on = sasl()
+    handshake, first = authenticate(on, "SCRAM-SHA-256", FIRST)
+    assert (handshake["errorCode"], first["authBytes"], on.channel.user) == (0, b"r=abcdef,s=c2FsdA==,i=4096", None)
+    final = on.call(36, 2, {"authBytes": FINAL})
+    assert (final["authBytes"], on.channel.user) == (b"v=dmVyaWZpZXI=", "carol")
+    assert [message["authBytes"] for key, _, message in on.seen if key == 36] == [FIRST, FINAL]
+
+
+def test_a_wrong_password_is_answered_with_the_brokers_own_message(sasl):
+    """No request is forwarded after it."""
+    on = sasl()
+    rejected = authenticate(on, "PLAIN", WRONG)[1]
+    assert (rejected["errorCode"], rejected["errorMessage"]) == (
+        58,
+        "Authentication failed: Invalid username or password",
+    )
+    with pytest.raises(ChannelError, match="API 3 before authentication"):
+        on.send(3, 12, {"topics": []})
+
+
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "", "plain"])
+def test_a_mechanism_that_hides_the_user_is_rejected_by_the_gateway(sasl, mechanism):
+    """The error lists those of the broker that may be used, although the broker accepts it."""
+    on = sasl()
+    broker = on.cluster.answer
+    on.cluster.answer = lambda key, *rest: {**broker(key, *rest), **({"errorCode": 0} if key == 17 else {})}
+    (answer,) = authenticate(on, mechanism)
+    assert answer == {"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}
+    assert on.call(36, 2, {"authBytes": ALICE})["errorCode"] == 0
+    assert on.channel.user is None
+
+
+TOKEN = b"n,,n=dG9rZW4,r=abc,tokenauth=true"
+
+
+def accepted_token(sasl, version):
+    """A channel whose broker has accepted a delegation token."""
+    cluster = a_cluster()
+    cluster.accepts[TOKEN] = cluster.accepts[FIRST]
+    on = sasl(cluster)
+    authenticate(on, "SCRAM-SHA-256", TOKEN, version=version)
+    on.send(36, version, {"authBytes": FINAL})
+    on.serve()
+    return on
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_the_user_of_a_delegation_token_is_its_owner(sasl, version):
+    """The client is answered when the owner is known."""
+    on = accepted_token(sasl, version)
+    assert (on.ports.tokens, on.channel.user, bytes(on.ports.client)) == (["dG9rZW4"], None, b"")
+    on.channel.on_owner("carol")
+    assert on.answers()[0]["authBytes"] == b"v=dmVyaWZpZXI="
+    assert on.call(3, 12, {"topics": []})["topics"] == []
+    assert on.channel.user == "carol"
+
+
+def test_a_delegation_token_of_an_unknown_owner_is_rejected_with_the_reason(sasl):
+    on = accepted_token(sasl, 2)
+    with pytest.raises(ChannelError, match="no owner"):
+        on.channel.on_owner(None, "no owner")
+    (answer,) = on.answers()
+    assert (answer["errorCode"], answer["errorMessage"], on.channel.user) == (58, "no owner", None)
+
+
+def test_a_client_with_an_unreadable_name_is_disconnected_although_the_broker_accepts_it(sasl):
+    cluster = a_cluster()
+    cluster.accepts[b"odd"] = {}
+    on = sasl(cluster)
+    on.call(17, 1, {"mechanism": "PLAIN"})
+    on.send(36, 2, {"authBytes": b"odd"})
+    with pytest.raises(ChannelError, match="cannot read its name"):
+        on.serve()
+    (answer,) = on.answers()
+    assert (answer["errorCode"], on.channel.user) == (58, None)
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_an_exchange_without_an_accepted_handshake_authenticates_no_user(sasl, rejected):
+    """A broker would close the connection; if it did not, the client would still have no user."""
+    on = sasl()
+    if rejected:
+        answer = on.cluster.answer
+        on.cluster.answer = lambda key, *rest: {**answer(key, *rest), **({"errorCode": 33} if key == 17 else {})}
+        on.call(17, 1, {"mechanism": "PLAIN"})
+    assert on.call(36, 2, {"authBytes": ALICE})["errorCode"] == 0
+    assert on.channel.user is None
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "advertised"), [(0, 0), (60_000, 50_000), (12_000, 6000), (3000, 1500), (1, 1), (2, 1)]
+)
+def test_the_advertised_session_lifetime_is_shorter_by_a_decision_timeout(sasl, lifetime_ms, advertised):
+    """It ends earlier by 10 s here, and at most by half of the lifetime."""
+    on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
+    assert authenticate(on, "PLAIN", ALICE)[1]["sessionLifetimeMs"] == advertised
+
+
+def test_a_client_can_reauthenticate_on_its_connection(sasl):
+    """KIP-368: by the same user, also while other requests are answered."""
+    on = sasl(a_cluster(60_000))
+    authenticate(on, "PLAIN", ALICE)
+    assert on.call(3, 12, {"topics": []})["topics"] == []
+    authenticate(on, "PLAIN", ALICE)
+    assert on.channel.user == "alice"
+    assert on.call(3, 12, {"topics": []})["topics"] == []
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "passed_ms", "expected"),
+    [(0, 5000, [10_000]), (60_000, 0, [10_000]), (6000, 0, [4800]), (6000, 2500, [2800]), (6000, 7000, [])],
+)
+def test_a_decision_may_take_four_fifths_of_the_remaining_session(sasl, lifetime_ms, passed_ms, expected):
+    """The broker closes the connection after that, and what was charged would not be carried out."""
+    on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
+    authenticate(on, "PLAIN", ALICE)
+    on.ports.time += passed_ms
+    on.send(19, 7, creation("a"))
+    on.serve()
+    assert [wanted.timeout_ms for wanted in on.ports.requested] == expected
+
+
+def test_the_user_of_a_connection_cannot_change(sasl):
+    """It is closed, though the broker of the tests accepts it."""
+    on = sasl()
+    authenticate(on, "PLAIN", ALICE)
+    on.call(17, 1, {"mechanism": "PLAIN"})
+    on.send(36, 2, {"authBytes": BOB})
+    with pytest.raises(ChannelError, match="user of a connection cannot change"):
+        on.serve()
+    assert on.channel.user == "alice"
+
+
+def test_a_failed_reauthentication_keeps_the_user(sasl):
+    """The broker closes the connection by itself."""
+    on = sasl()
+    authenticate(on, "PLAIN", ALICE)
+    assert authenticate(on, "PLAIN", WRONG)[1]["errorCode"] == 58
+    assert on.channel.user == "alice"
+
+
+def test_requests_sent_after_an_authentication_wait_for_its_end(sasl):
+    """A handshake and a message at once: the second reaches the broker when the first is answered."""
+    on = sasl()
+    on.send_bytes(on.frame(17, 1, {"mechanism": "PLAIN"}) + on.frame(36, 2, {"authBytes": ALICE}))
+    on.serve(1)
+    assert on.keys_seen() == [17]
+    on.pass_time(0)
+    assert on.keys_seen() == [17, 36]
+    assert on.channel.user == "alice"
+
+
+@pytest.mark.parametrize("key", [0, 1, 3, 10, 19, 20, 37, 60])
+def test_no_other_request_is_forwarded_before_authentication(sasl, key, protocol):
+    on = sasl()
+    version = protocol.apis[key].max_version
+    with pytest.raises(ChannelError, match=f"API {key} before authentication"):
+        on.send_bytes(b"\0\0\0\x20" + key.to_bytes(2) + version.to_bytes(2) + bytes(28))
+    assert bytes(on.ports.broker) == b""
+
+
+def test_a_large_request_before_authentication_is_rejected(sasl):
+    """The limit is Kafka's own, 512 KiB."""
+    on = sasl()
+    with pytest.raises(ChannelError, match="524289 bytes"):
+        on.send_bytes((524_289).to_bytes(4) + b"\0\x24\0\x02")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_session_is_known_whatever_the_clients_version(sasl, version):
+    """Version 0 of SaslAuthenticate does not tell it, and the broker closes the connection at its end all the same."""
+    on = sasl(a_cluster(6000), decision_timeout_ms=10_000)
+    authenticate(on, "PLAIN", ALICE, version=version)
+    on.send(19, 7, creation("a"))
+    on.serve()
+    assert [ask.timeout_ms for ask in on.ports.requested] == [4800]
+    assert [seen for key, seen, _ in on.seen if key == 36] == [max(version, 1)]
+
+
+class TestBareTokens:
+    """SaslHandshake v0: what follows are frames without a header, until the exchange ends."""
+
+    @pytest.fixture
+    def started(self, sasl):
+        """Return a function that opens a channel after a handshake of version 0."""
+
+        def _open(mechanism="PLAIN", lifetime_ms=0):
+            on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
+            assert on.call(17, 0, {"mechanism": mechanism})["errorCode"] == 0
+            return on
+
+        return _open
+
+    def exchanged(self, on, token):
+        """Send a token, and return the broker's."""
+        on.send_bytes(struct.pack(">i", len(token)) + token)
+        on.serve()
+        (answer,) = take_frames(on.ports.client)
+        return answer
+
+    def test_scram_has_two_rounds(self, started):
+        on = started("SCRAM-SHA-256")
+        assert self.exchanged(on, FIRST) == b"r=abcdef,s=c2FsdA==,i=4096"
+        assert on.channel.user is None
+        assert self.exchanged(on, FINAL) == b"v=dmVyaWZpZXI="
+        assert on.channel.user == "carol"
+
+    @pytest.mark.parametrize("owner", ["carol", None])
+    def test_a_delegation_token_is_of_its_owner(self, started, owner):
+        on = started("SCRAM-SHA-256")
+        on.cluster.accepts[TOKEN] = on.cluster.accepts[FIRST]
+        self.exchanged(on, TOKEN)
+        on.send_bytes(struct.pack(">i", len(FINAL)) + FINAL)
+        on.serve()
+        with nullcontext() if owner else pytest.raises(ChannelError, match="no owner"):
+            on.channel.on_owner(owner, "no owner")
+        assert (on.channel.user, take_frames(on.ports.client)) == (owner, [b"v=dmVyaWZpZXI="] if owner else [])
+
+    @pytest.mark.parametrize("mechanism", ["GSSAPI", "NONE"])
+    def test_a_rejected_mechanism_is_answered_and_the_connection_closed(self, sasl, mechanism):
+        on = sasl()
+        on.send(17, 0, {"mechanism": mechanism})
+        with pytest.raises(ChannelError, match="error 33"):
+            on.serve()
+        assert on.answers() == [{"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}]
+
+    def test_a_token_may_be_sent_with_its_handshake(self, sasl):
+        """It waits for the answer, and is not taken for a request."""
+        on = sasl()
+        on.send_bytes(on.frame(17, 0, {"mechanism": "PLAIN"}) + struct.pack(">i", len(ALICE)) + ALICE)
+        on.serve()
+        on.pass_time(0)
+        assert (on.keys_seen(), on.channel.user) == ([17, 36], "alice")
+
+    def test_the_session_ends_as_the_broker_says(self, started):
+        on = started(lifetime_ms=6000)
+        self.exchanged(on, ALICE)
+        on.send(19, 7, creation("a"))
+        on.serve()
+        assert [ask.timeout_ms for ask in on.ports.requested] == [4800]
+
+    @pytest.mark.parametrize("length", [-1, 524_289])
+    def test_a_token_has_kafkas_limits(self, started, length):
+        with pytest.raises(ChannelError, match=f"a request of {length} bytes; 0 to 524288"):
+            started().send_bytes(struct.pack(">i", length))
