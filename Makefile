@@ -9,8 +9,8 @@ CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/s3/.copied
 YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
-HELM := .helm/.installed
 HELM_VERSION := v3.22.0
+HELM_FOLDER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mutation-quota/helm-$(HELM_VERSION)
 CLASSES := .jars/archives/.written
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
@@ -33,7 +33,7 @@ OPTIONS ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-soak gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
+.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-soak gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release helm setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -51,7 +51,7 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(HELM) ## all tests, three at a time; 8 to 11 min
+test: setup $(CLASSES) $(S3_SERVER) ## all tests, three at a time; 8 to 11 min
 	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
@@ -60,11 +60,11 @@ test-unit: setup ## tests that need no JVM; 2 min
 test-spark: setup $(CLASSES) ## transforms and streams of files, on Spark; a few minutes
 	@$(BIN)/pytest tests/spark
 
-test-integration: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
+test-integration: setup $(CLASSES) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
 	@$(BIN)/pytest $(PARALLEL) tests/integration tests/readme
 
-test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
-	@$(BIN)/pytest -m yarn tests/yarn
+test-yarn: setup $(YARN_JARS) ## the package on YARN, as in `make nightly`; 5 min
+	@$(BIN)/pytest -m nightly tests/yarn
 
 compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; needs Go; 10 min a release
 	@for release in $(KAFKA_RELEASES); do \
@@ -75,8 +75,9 @@ compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway wi
 		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.gateway.conformance >/dev/null || exit 1; \
 	done
 
-nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests and evidence; needs Go; hours
+nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) helm ## the long forms of tests and evidence; needs Go; hours
 	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
+	@$(BIN)/pytest $(PARALLEL) -m "hypothesis and not nightly" --hypothesis-profile nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 	@$(MAKE) compatibility
 	@$(BIN)/python -m tests.evidence.conformance
@@ -108,7 +109,7 @@ gateway-soak: setup ## clients over TLS while certificate, brokers and job chang
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
-chaos: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
+chaos: setup $(CLASSES) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
 	@$(BIN)/python -m tests.evidence.chaos --out docs/evidence
 
 guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
@@ -158,10 +159,19 @@ release: setup $(S3_JARS) ## build wheels, sdist, chart, SBOM and checksums; sec
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null)} $(BIN)/python -m conf.release release
 	@ls release
 
+helm: ## build Helm, for the tests of the chart, unless it is installed; needs Go, 2 min
+	@command -v helm >/dev/null || [ -x $(HELM_FOLDER)/helm ] || { \
+		command -v go >/dev/null || { echo "Helm or Go is needed; install one"; exit 1; }; \
+		echo "building Helm into $(HELM_FOLDER) (110 MB; two minutes)"; \
+		mkdir -p $(HELM_FOLDER); \
+		GOBIN=$(HELM_FOLDER) go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION) >$(HELM_FOLDER)/go.log 2>&1 \
+			|| { tail -n 5 $(HELM_FOLDER)/go.log; exit 1; }; \
+	}
+
 clients: $(CLIENTS) ## the jars of Kafka Streams, for gateway-conformance
 
-clean: ## remove .venv, .moto, .helm, .jars, .data, .site, dist and release
-	rm -rf $(VENV) .moto .helm .jars .data .site dist release
+clean: ## remove .venv, .moto, .jars, .data, .site, dist and release
+	rm -rf $(VENV) .moto .jars .data .site dist release
 
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -188,19 +198,11 @@ $(S3_JARS): conf/jvm/pom.xml | $(JARS)
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 	$(call copy_jars,dependency:copy@yarn)
 
-# The classes that JVMs of Spark and of brokers load in tests: each start takes two thirds of the processor time.
-$(CLASSES): $(PACKAGES) $(JARS)
+# The classes that JVMs of Spark and of brokers load in tests: each start takes two thirds of the processor time. Java
+# ignores an archive of another class path, and the jars for S3 are on it once they are copied.
+$(CLASSES): $(PACKAGES) $(JARS) $(S3_JARS)
 	@echo "writing the class archives of the tests (230 MB; half a minute)"
 	@$(BIN)/python -m tests.support.class_archive 2>.jars/tests.log >&2 || { tail -n 5 .jars/tests.log; exit 1; }
-	@touch $@
-
-# For the tests of the chart, which are skipped without Helm and Go.
-$(HELM): Makefile
-	@mkdir -p .helm
-	@command -v helm >/dev/null || ! command -v go >/dev/null || { \
-		echo "building Helm into .helm (110 MB; two minutes)"; \
-		GOBIN=$(CURDIR)/.helm go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION) >.helm/go.log 2>&1; \
-	} || { tail -n 5 .helm/go.log; exit 1; }
 	@touch $@
 
 # In a separate environment, because its boto3 needs an older python-dateutil than the jobs are tested with.

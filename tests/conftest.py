@@ -18,10 +18,10 @@ from tests.support.broker import OTHER_JARS, secure_broker
 from tests.support.deployment import make_deployment
 from tests.support.programs import BROKER_ARCHIVE, SPARK_ENVIRONMENT, with_archive
 
-# No deadline, because a busy machine is no failure, and no chance, so that the same code gives the same result. Random
-# examples: `pytest --hypothesis-profile=random`, and the long forms (`make conformance`).
-hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("random", deadline=None)
+# No deadline, because a busy machine is no failure, and no chance, so that the same code gives the same result; the
+# same examples again and again find nothing new, so there are few. `make nightly` draws others.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, max_examples=25)
+hypothesis.settings.register_profile("nightly", deadline=None, max_examples=300)
 hypothesis.settings.load_profile("tests")
 
 os.environ.update(SPARK_ENVIRONMENT)
@@ -74,19 +74,11 @@ def broker(secured):
     return secured.broker
 
 
-@pytest.fixture(scope="session")
-def _another_broker(base_settings):
-    folder = base_settings.storage.local_folder("another-broker")
-    with Broker(folder, jars_folder(base_settings.broker.jars)) as running:
-        yield running
-
-
 @pytest.fixture
-def another_broker(_another_broker):
-    """A second broker, which a test may stop."""
-    if not _another_broker.is_running:
-        _another_broker.start()
-    return _another_broker
+def another_broker(base_settings, tmp_path_factory):
+    """A broker of the test, which it may stop."""
+    with Broker(tmp_path_factory.mktemp("another-broker"), jars_folder(base_settings.broker.jars)) as running:
+        yield running
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.support.topics import decisions_of
 from tests.support.waiting import until
 from tests.support.yarn import Yarn
 
-pytestmark = [pytest.mark.yarn, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 DEADLINE_SECONDS = 240
 
