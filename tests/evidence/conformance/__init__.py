@@ -1,1 +1,1 @@
-"""Tests that bucket and job decide as Kafka, but for documented differences; writes docs/evidence/conformance.md."""
+"""Compares bucket and codec with Kafka's classes, but for intended differences; writes docs/evidence/conformance.md."""

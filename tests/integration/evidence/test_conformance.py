@@ -1,4 +1,4 @@
-"""A short form of `make conformance`: the project compared with Kafka's own classes and a real broker."""
+"""A short form of `make conformance`: the project compared with Kafka's own classes."""
 
 import json
 
@@ -10,7 +10,7 @@ from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit
-from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec, compare_with_broker
+from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec
 from tests.evidence.conformance.bucket.comparison import MismatchError, compare, half_up
 from tests.evidence.conformance.bucket.differences import CASES
 from tests.evidence.conformance.bucket.oracle import kafka_oracle
@@ -75,10 +75,10 @@ def test_the_comparison_detects_a_faulty_bucket(oracle, monkeypatch, mutant):
 
 def test_the_metric_of_a_rate_equals_kafkas_to_the_last_bit(base_settings):
     """Its samples, and the time that it divides by: charges at once, at the edges of windows, after long pauses."""
-    inputs = list(streams(seed=11, count=200))
+    inputs = list(streams(seed=11, count=100))
     kafkas_metrics = list(kafkas_rates(jars_folder(base_settings.broker.jars), inputs))
 
-    assert sum(map(len, kafkas_metrics)) > 10_000
+    assert sum(map(len, kafkas_metrics)) > 5_000
     for stream, kafkas in zip(inputs, kafkas_metrics, strict=True):
         metric = RateMetric(stream.window)
         for (at, cost), kafka in zip(stream.charges, kafkas, strict=True):
@@ -86,11 +86,9 @@ def test_the_metric_of_a_rate_equals_kafkas_to_the_last_bit(base_settings):
             assert metric.measure(at) == kafka
 
 
-def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):
-    """At the broker, new and old clients get the same topics, and a debt that is paid off at the same time."""
-    jars = jars_folder(deployment.broker.jars)
+def test_each_section_of_the_program_is_on_its_page(base_settings):
+    jars = jars_folder(base_settings.broker.jars)
     results = {**compare_codec(jars, SMOKE, seed=11), **compare_buckets(jars, SMOKE, seed=11)}
-    results |= compare_with_broker(spark, broker.address, deployment, SMOKE)
 
     bucket, wire, frames = results["bucket"], results["wire"], results["wire"]["frames"]
     assert bucket["ended_early"] <= 1
@@ -104,10 +102,6 @@ def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):
     assert min(wire["both_read"], wire["both_rejected"], wire["not_carried"]) > 50
     assert stricter < 200
     assert min(frames["read"], frames["rejected"], frames["header_alone"]) > 100
-    rows = results["broker"]
-    assert [row["broker"] for row in rows] == [row["here"] for row in rows]
-    assert [row["here"] for row in rows] == ["2 admitted, 2 rejected", "admitted", "3 admitted", *["admitted"] * 3]
     page = render(PAGE.read_text(), json.loads(as_json(results)))
-    assert "| sequences | 120 |" in page
-    assert "| damaged frames | 2,000 |" in page
-    assert page.count("2 admitted, 2 rejected") == 2
+    assert "| sequences | 60 |" in page
+    assert "| damaged frames | 1,000 |" in page

@@ -1,1 +1,0 @@
-"""The project's job compared with a real broker that enforces its own quota."""
