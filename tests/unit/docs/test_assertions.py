@@ -15,34 +15,7 @@ from tests.support.checkout import CHECKOUT
 TESTS = CHECKOUT / "tests"
 
 ACCEPTED: set[str] = {
-    "integration/gateway/test_hostile.py::test_a_client_that_sends_two_bytes_is_disconnected_after_the_idle_time",
-    "unit/conf/test_containers.py::test_a_port_is_published_to_this_machine_alone",
-    "unit/docs/test_commands_on_pages.py::test_commands_and_options_on_pages_exist",
-    "unit/docs/test_links.py::test_links_have_existing_targets",
-    "unit/docs/test_links.py::test_a_link_whose_text_is_a_path_has_that_target",
-    "unit/jobs/audit/tables/test_preparation.py::test_other_threads_run_while_a_table_is_opened",
-    "unit/jobs/cli/quotas/test_text.py::test_defaults_are_explained_only_if_a_quota_has_them",
-    "unit/jobs/dashboard/test_app.py::test_the_pages_load_nothing_from_elsewhere_and_have_no_code_in_them",
-    "unit/jobs/metrics/health/test_endpoint.py::test_no_endpoint_is_served_unless_the_settings_name_a_port",
-    "unit/jobs/metrics/health/test_endpoint.py::test_a_job_with_once_leaves_the_port_to_running_services",
-    "unit/jobs/metrics/test_queries.py::test_a_spark_that_does_not_answer_is_unhealthy_after_the_limit",
-    "unit/jobs/observe/test_importing.py::test_every_request_recorded_by_clients_is_found_once_with_its_cost_and_answer",
-    "unit/jobs/storage/test_lease.py::test_a_store_that_recovers_in_time_has_no_effect",
-    "unit/jobs/storage/test_starting.py::test_complete_checkpoints_can_be_resumed",
-    "unit/jobs/storage/test_starting.py::test_before_the_first_commit_state_may_be_missing",
-    "unit/jobs/test_main.py::test_parsing_needs_neither_spark_nor_kafka_nor_arrow",
-    "unit/jobs/test_store_errors.py::test_other_errors_and_other_roots_are_unchanged",
-    "unit/jobs/test_store_errors.py::test_the_failure_of_another_server_is_not_attributed_to_the_store",
-    "unit/quota/admission/test_identity.py::test_other_topics_belong_to_no_user",
-    "unit/quota/admission/test_resolve.py::test_an_observed_mutation_is_not_carried_out_again",
-    "unit/quota/kafka/quotas/test_log.py::test_a_change_lost_with_its_leader_is_not_awaited",
-    "unit/quota/kafka/test_clients.py::test_pauses_grow_to_the_longest_one_and_no_two_programs_have_the_same",
-    "unit/quota/observation/test_request_log.py::test_a_client_named_like_an_api_does_not_make_a_line_invalid",
-    "unit/quota/observation/test_request_log.py::test_a_line_that_only_names_the_api_is_ignored",
-    "unit/quota/observation/test_request_log.py::test_a_line_without_a_time_has_none",
-    "unit/quota/test_records.py::test_a_name_cannot_control_an_operators_terminal",
     "unit/quota/timeline/test_warnings.py::test_an_ordinary_name_is_not_warned_of",
-    "unit/quota/wire/test_described.py::test_other_bytes_are_malformed_or_some_topics",
 }
 """Tests (`file::test`) that assert negatives alone. This list may only shrink."""
 

@@ -87,10 +87,10 @@ def takes_value(command, name):
     )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: page.name)
-def test_commands_and_options_on_pages_exist(page):
-    problems = {" ".join(words): problem(words) for words in calls(page.read_text())}
-    assert {call: wrong for call, wrong in problems.items() if wrong} == {}
+def test_commands_and_options_on_pages_exist():
+    on_pages = [(page.name, words) for page in PAGES if page.name not in HISTORY for words in calls(page.read_text())]
+    assert len(on_pages) > 200
+    assert [(page, problem(words)) for page, words in on_pages if problem(words)] == []
 
 
 @pytest.mark.parametrize(
