@@ -227,7 +227,7 @@ def test_an_entity_reads_as_in_kafkas_tools():
 
 
 def test_a_name_cannot_control_an_operators_terminal():
-    assert "\x1b" not in str(QuotaEntity("\x1b[2J"))
+    assert str(QuotaEntity("\x1b[2J")) == r"user-principal '\x1b[2J'"
 
 
 def test_the_names_of_an_entity_are_those_of_its_non_default_parts():

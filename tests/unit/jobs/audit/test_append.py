@@ -2,12 +2,11 @@
 
 import json
 import random
-import subprocess
-import sys
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import hypothesis
 import pyarrow as pa
@@ -20,7 +19,9 @@ from pyspark import cloudpickle
 
 import jobs.audit.append
 from jobs.audit.append import AuditConfig, append_records
+from jobs.audit.query import write_batch
 from jobs.audit.tables.specs import TABLES
+from jobs.spark import log_lines
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.factories import DECISION_RECORD as DECISION
@@ -298,24 +299,7 @@ def test_only_the_offsets_of_a_batch_are_read_of_each_partition(settings, monkey
     assert len(ids(settings)) == 100 + 100 + 2  # offset 100, and the one of the other topic
 
 
-PROGRAM = """
-import logging
-from unittest.mock import MagicMock
-from jobs.audit import query
-from jobs.spark.log_lines import log_as_json
-from quota.settings import load_settings
-
-log_as_json("audit")
-upkeep = MagicMock(after_batch=lambda: logging.warning("the upkeep fails"))
-query.write_batch(load_settings(environment={}), upkeep, MagicMock(), 7)
-logging.warning("between two batches")
-"""
-
-
-def test_it_has_the_query_and_the_batch():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    events = [json.loads(line) for line in done.stderr.splitlines()]
-    assert [(event["message"], event.get("query"), event.get("batch")) for event in events] == [
-        ("the upkeep fails", "audit", 7),
-        ("between two batches", None, None),
-    ]
+def test_what_a_batch_logs_has_the_query_and_the_batch(settings):
+    logged = []
+    write_batch(settings, Mock(after_batch=lambda: logged.append(log_lines._batch.get())), Mock(), 7)  # noqa: SLF001
+    assert [*logged, log_lines._batch.get()] == [{"query": "audit", "batch": 7}, {}]  # noqa: SLF001

@@ -127,26 +127,12 @@ def test_a_compression_that_the_installation_cannot_read_is_named(tmp_path, monk
         imported(log)
 
 
-@pytest.mark.parametrize("segment_bytes", [100, 701, 5000])
-def test_a_log_read_in_segments_loses_and_duplicates_nothing(tmp_path, monkeypatch, segment_bytes):
-    lines = [created(at(number % 60), (f"t-{number}", 1), correlation_id=number) for number in range(40)]
-    log = write(tmp_path, "log", *lines)
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
-    blocks = [block for part in segments.segments(0, log) for block in segments.read_blocks(part)]
-    assert b"".join(blocks) == log.read_bytes()
-    assert all(block.endswith(b"\n") for block in blocks)
-
-
-def test_a_line_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(segments, "_BLOCK_BYTES", 64)
-    log = write(tmp_path, "log", created(at(1), *[(f"t-{number}", 1) for number in range(100)]), fetched(at(2)))
-    (part,) = segments.segments(0, log)
-    assert [len(block.splitlines()) for block in segments.read_blocks(part)] == [1, 1]
-
-
-@pytest.mark.parametrize("segment_bytes", [5000, 1_000_000])
+@pytest.mark.parametrize("segment_bytes", [701, 5000, 1_000_000])
 def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path, monkeypatch, segment_bytes):
-    """A deletion is costed by the creation before it, which came in the same millisecond, or second."""
+    """A deletion is costed by the creation before it, which came in the same millisecond, or second.
+
+    Processes read segments of the log: no line is lost or duplicated where they end.
+    """
     monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
     monkeypatch.setattr(segments, "_BLOCK_BYTES", 1000)
     pairs = [
@@ -325,8 +311,8 @@ def test_every_request_recorded_by_clients_is_found_once_with_its_cost_and_answe
     timed_out = {
         topic["name"] for request in noted["requests"] for topic in request["topics"] if topic["error"] == TIMED_OUT
     }
-    missing = {key for key in expected - logged if not timed_out & mates(noted, key)}
-    assert not missing
+    assert len(expected) > 10
+    assert [key for key in expected - logged if not timed_out & mates(noted, key)] == []
     # What clients have not noted: their own retries, what the cluster has made itself, and what timed out.
     unnoted = [request for request in noted["requests"] if request["retries"]] + noted["by_cluster"]
     others = {topic["name"] for request in unnoted for topic in request["topics"]}

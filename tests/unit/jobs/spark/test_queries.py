@@ -1,6 +1,7 @@
 """What a person sees when queries end, whatever else fails then."""
 
 import threading
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -42,11 +43,11 @@ def test_a_failure_is_reported_although_its_batch_is_unknown(query):
     assert raised.value.batch is None
 
 
-def test_the_error_that_ends_a_run_is_not_hidden_by_the_last_poll():
-    """The second poll would raise another one."""
+def test_the_error_that_ends_a_run_is_hidden_neither_by_the_last_poll_nor_by_the_stop_of_a_query():
+    """Both fail, because the JVM has exited."""
     query, errors = Query(), iter([MutationQuotaError("a topic was recreated"), MutationQuotaError("no JVM")])
-    query.isActive = True
-    query.status = {"isTriggerActive": False}
+    query.isActive, query.status = True, {"isTriggerActive": False}
+    query.stop = Mock(side_effect=Py4JNetworkError("the JVM does not answer"))
 
     def poll():
         raise next(errors)
@@ -61,21 +62,6 @@ def test_the_failure_of_a_query_is_not_hidden_by_that_of_the_last_poll():
 
     with pytest.raises(QueryFailed, match="Java heap space"):
         run_until(threading.Event(), [Query()], poll)
-
-
-def test_an_error_is_not_hidden_by_that_of_stopping_a_query_whose_jvm_has_exited():
-    class Gone(Query):
-        def stop(self):
-            raise Py4JNetworkError("the JVM does not answer")
-
-    query = Gone()
-    query.isActive, query.status = True, {"isTriggerActive": False}
-
-    def poll():
-        raise MutationQuotaError("a topic was recreated")
-
-    with pytest.raises(MutationQuotaError, match="a topic was recreated"):
-        run_until(threading.Event(), [query], poll)
 
 
 def test_the_last_poll_sees_a_batch_that_ends_with_its_query():

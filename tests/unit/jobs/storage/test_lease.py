@@ -238,7 +238,7 @@ def test_a_store_that_recovers_in_time_has_no_effect(store, clock):
         lease.check()
         store.reachable.set()
         lease.renew()
-    assert lease.lost is None
+    assert (lease.lost, list(store.texts)) == (None, ["leases/enforce/1"])
 
 
 def test_a_folder_that_an_operator_removes_is_a_lease_that_is_lost(store):

@@ -164,15 +164,11 @@ def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request
     assert (decision.throttle_time_ms, decision.retry_at) == (throttle, 100 + throttle)
 
 
-def test_requests_of_one_bucket_go_by_time_then_partition_then_offset():
-    late, early = resolved(1, at=9, partition=0, offset=0), resolved(1, at=3, partition=1, offset=7)
-    tie = resolved(1, at=9, partition=1, offset=8)
-    assert sort([tie, late, early]) == [early, late, tie]
-
-
-def test_a_partitions_own_order_is_kept_even_if_its_clock_stepped_back():
-    first, second = resolved(1, at=9, offset=1), resolved(1, at=3, offset=2)
-    assert sort([second, first]) == [first, second]
+def test_requests_of_one_bucket_go_by_time_then_partition_and_in_the_order_of_their_partition():
+    """Also if the clock of a partition stepped back."""
+    early, late = resolved(1, at=3, partition=1, offset=7), resolved(1, at=9, partition=0, offset=0)
+    tie, back = resolved(1, at=9, partition=1, offset=8), resolved(1, at=4, partition=1, offset=9)
+    assert sort([back, tie, late, early]) == [early, late, tie, back]
 
 
 @given(

@@ -34,8 +34,9 @@ def test_a_user_without_a_valid_topic_name_is_rejected(user):
 )
 def test_other_topics_belong_to_no_user(topic):
     """The dot of the pattern matches only a dot, and the whole name has to match."""
-    assert user_of(topic, REQUESTS) is None
-    assert not re.search(pattern_of(REQUESTS), topic)
+    topics = ["mutation-requests.alice", topic]
+    assert [user_of(name, REQUESTS) for name in topics] == ["alice", None]
+    assert [bool(re.search(pattern_of(REQUESTS), name)) for name in topics] == [True, False]
 
 
 def resolved(value, topic):

@@ -99,14 +99,18 @@ class Play:
         """Send any bytes."""
         self.channel.from_client(data)
 
+    def exchange(self, key, version, message, **options):
+        """Send a request, and have the broker answer all it gets, until a decision is needed."""
+        self.send(key, version, message, **options)
+        self.serve()
+
     def answers(self):
         """Return the messages that the client has got since the last call, in order."""
         return [self._answer(frame) for frame in take_frames(self.ports.client)]
 
     def call(self, key, version, message, **options):
         """Send a request, have the broker answer all it gets, and return the one answer."""
-        self.send(key, version, message, **options)
-        self.serve()
+        self.exchange(key, version, message, **options)
         (answer,) = self.answers()
         return answer
 
@@ -165,8 +169,7 @@ class Play:
 
     def mutate(self, key, version, message, **decision):
         """Send a mutation, have the broker validate it, and decide it (`decide`). Return the question's request."""
-        self.send(key, version, message)
-        self.serve()
+        self.exchange(key, version, message)
         return self.decide(**decision)
 
     def no_decision(self, invalid="", waited_ms=8000, silent_ms=10_000, needs_ms=0):

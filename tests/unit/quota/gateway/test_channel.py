@@ -7,7 +7,6 @@ import pytest
 from quota.gateway.context import ChannelError
 from tests.support.wire.requests import creation, deletion, metadata
 from tests.unit.quota.gateway.cluster import Cluster
-from tests.unit.quota.gateway.play import take_frames
 
 
 def produce(size=0, acks=1):
@@ -81,17 +80,6 @@ class TestOrder:
             (False, True),
         ]
 
-    def test_the_gateways_own_response_waits_for_earlier_ones(self, play):
-        """The gateway's own response is that to an unknown version of ApiVersions."""
-        on = play()
-        on.send(3, 12, metadata())
-        unknown = struct.pack(">hhih", 18, 999, 2, -1) + b"\0\x01\x01\0"
-        on.send_bytes(len(unknown).to_bytes(4) + unknown)
-        assert bytes(on.ports.client) == b""
-        on.serve()
-        first, second = take_frames(on.ports.client)
-        assert (first[:4], second[:6]) == (struct.pack(">i", 1), struct.pack(">ih", 2, 35))
-
     def test_produce_without_acknowledgement_has_no_response(self, play):
         on = play()
         on.send_bytes(on.frame(0, 9, produce(acks=0)) + on.frame(0, 9, produce(acks=-1)) + on.frame(3, 12, metadata()))
@@ -164,18 +152,6 @@ class TestPassingOn:
 class TestMutes:
     """KIP-219."""
 
-    def test_the_next_request_waits_until_the_throttle_time_is_over(self, play):
-        on = play()
-        on.mutate(19, 7, creation("a"), throttle_ms=500)
-        assert [answer["throttleTimeMs"] for answer in on.answers()] == [500]
-
-        on.send(3, 12, metadata())
-        assert on.channel.is_waiting
-        on.pass_time(499)
-        assert on.answers() == []
-        on.pass_time(1)
-        assert len(on.answers()) == 1
-
     def test_a_muted_channel_forwards_the_rest_of_a_request(self, play):
         """Requests that are there wait; a large one waits with its head."""
         on = play()
@@ -220,12 +196,6 @@ class TestEnds:
         assert (len(answers), answers[-1]["topics"][0]["errorCode"]) == (21, 0)
         assert set(on.cluster.topics) == {"a"}
 
-    def test_a_request_without_others_before_it_closes_the_connection_at_once(self, play):
-        on = play()
-        assert on.call(3, 12, metadata())["brokers"]
-        with pytest.raises(ChannelError, match="API 999"):
-            on.send_bytes(UNKNOWN)
-
     def test_bytes_after_a_rejected_request_are_discarded(self, play):
         """The connection is about to be closed; they take no memory, and reach no broker."""
         on = play()
@@ -253,8 +223,7 @@ class TestEnds:
         for cluster in (Cluster(), Cluster(a=1)):
             on = play(cluster)
             cluster.unseen.add("a")
-            on.send(*((20, 6, deletion("a")) if "a" in cluster.topics else (19, 7, creation("a"))))
-            on.serve()
+            on.exchange(*((20, 6, deletion("a")) if "a" in cluster.topics else (19, 7, creation("a"))))
             on.channel.close()
             on.channel.go_on()
             on.serve()
@@ -263,8 +232,7 @@ class TestEnds:
     def test_the_channel_reports_its_own_state(self, play):
         on = play()
         assert on.channel.is_idle
-        on.send(19, 7, creation("a"))
-        on.serve()
+        on.exchange(19, 7, creation("a"))
         assert not on.channel.is_idle
         on.decide()
         assert on.channel.is_idle

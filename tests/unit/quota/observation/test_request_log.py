@@ -74,10 +74,6 @@ def test_a_topic_without_a_response_is_not_mistaken_for_done():
     assert [topic.error_code for topic in read(lost[:begin] + b"null" + lost[end:]).topics] == [-1]
 
 
-def test_a_client_named_like_an_api_does_not_make_a_line_invalid():
-    assert read(line(AT, 3, {"topics": None}, {"topics": None}, client_id="CREATE_TOPICS")) is None
-
-
 def test_only_lines_of_mutations_are_found_in_a_block_also_the_last_one_without_an_end():
     lines = [fetched(AT), created(AT, ("a", 1)), fetched(AT), grown(AT, "a", 2), deleted(AT, "a")]
     block = b"".join(lines).rstrip()
@@ -86,8 +82,15 @@ def test_only_lines_of_mutations_are_found_in_a_block_also_the_last_one_without_
 
 
 def test_a_line_that_only_names_the_api_is_ignored():
-    assert read(line(AT, 1, {"topics": [{"name": 'CREATE_TOPICS"'}]}, {})) is None
-    assert read(b'[2026-11-22 17:39:55,315] INFO sent "DELETE_TOPICS" (app)\n') is None
+    """As the name of a client or of a topic, or in a line of another logger."""
+    lines = [
+        created(AT, ("a", 1), client_id="CREATE_TOPICS"),
+        line(AT, 3, {"topics": None}, {"topics": None}, client_id="CREATE_TOPICS"),
+        line(AT, 1, {"topics": [{"name": 'CREATE_TOPICS"'}]}, {}),
+        b'[2026-11-22 17:39:55,315] INFO sent "DELETE_TOPICS" (app)\n',
+    ]
+    entry, *others = map(read, lines)
+    assert (entry.client_id, others) == ("CREATE_TOPICS", [None, None, None])
 
 
 @pytest.mark.parametrize(
@@ -95,10 +98,6 @@ def test_a_line_that_only_names_the_api_is_ignored():
     [
         (created(AT, ("a", 1))[:400], "a truncated line, or not JSON"),
         (b"DEBUG " + created(AT, ("a", 1)).partition(b"DEBUG ")[2], "expected a date and a time before the message"),
-        (
-            created(AT, ("a", 1)).rstrip() + created(AT, ("b", 1)),
-            "several messages in one line: end each with a line break",
-        ),
         (created(AT, ("a", 1)).replace(b"Completed request:", b""), "another layout: expected the message to begin"),
         (created(AT, ("a", 1)).replace(b"alice", b"al\xffice"), "a truncated line, or not JSON: .* byte 0xff"),
         (created(AT, ("a", 1)).replace(b"50.183", b"1e300"), "request log of another version: .*totalTimeMs"),
@@ -197,7 +196,8 @@ def test_a_zone_that_is_not_clear_is_an_error_that_says_what_to_set(head, zone):
     ],
 )
 def test_a_line_without_a_time_has_none(head):
-    assert LogTime(ZoneInfo("UTC")).read(head) is None
+    time = LogTime(ZoneInfo("UTC"))
+    assert [time.read(line) for line in (head, b"[2026-11-22 17:39:55,315]")] == [None, (AT_MS, 1)]
 
 
 def test_the_repeated_hour_in_autumn_continues_where_the_log_steps_back():

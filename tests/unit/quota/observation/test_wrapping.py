@@ -151,11 +151,6 @@ def test_a_copy_of_the_message_in_the_same_record_is_ignored():
     assert len(read(log(f'{{"@timestamp":"2026-11-22T17:39:55.315Z","log":{text},"message":{text}}}'))) == 1
 
 
-def test_an_unreadable_line_is_named_by_its_beginning():
-    with pytest.raises(BadRecord, match=r"expected a date and a time .*, in the line '17:39:55,315 DEBUG Completed"):
-        read_line(f"17:39:55,315 DEBUG {message(('a', 1))}".encode(), LogTime(ZoneInfo("UTC")))
-
-
 @pytest.mark.parametrize(
     ("wrapper", "completed_at"),
     [

@@ -44,7 +44,6 @@ def test_clients_are_strict_from_the_first_version_with_the_error_code(operation
     [
         (None, "value: null, expected a JSON object"),
         (b"", "value: not JSON: Input data was truncated (value: )"),
-        (request_json(1, operation="TRUNCATE"), "operation: invalid enum value 'TRUNCATE', expected one of CREATE_TO"),
         (b"hello", "value: not JSON: invalid character (byte 0) (value: hello)"),
         (b"[]", "value: expected object, got array (value: [])"),
         (b'{"user": "\xff"}', "value: not UTF-8 (byte 0xff at 10)"),
@@ -57,7 +56,6 @@ def test_clients_are_strict_from_the_first_version_with_the_error_code(operation
         (request_json(1, api_version="6"), 'api_version: expected int, got str (value: "6")'),
         (request_json(1).replace(b": 6", b": 1e999"), "api_version: number out of range"),
         (request_json(1, validate_only="yes"), 'validate_only: expected bool, got str (value: "yes")'),
-        (request_json(1).replace(b'"alice"', b'"\\ud800"'), "value: not JSON"),
         (b"[" * 1_000_000, "value: JSON nested deeper than 100 levels"),
         # A field twice, and bytes that are no JSON behind an invalid field.
         (b'{"topics": [{"name": 5}], "topics": 3}', "topics[0].name: expected str, got int"),

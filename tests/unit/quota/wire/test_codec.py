@@ -25,24 +25,6 @@ def metadata(topics):
     }
 
 
-@pytest.mark.parametrize("version", range(14))
-def test_the_head_of_a_response_is_replaced(protocol, version):
-    """The brokers come before the topics, of which no byte is read."""
-    codec = protocol.response(3, version)
-    message = metadata(300)
-    if version < 9:
-        del message["brokers"][0]["_tags"]
-    data = codec.write(message)
-    head, after = codec.read_head(b"\xff" + data, "brokers", at=1)
-    assert list(head) == (["throttleTimeMs", "brokers"] if version >= 3 else ["brokers"])
-    assert data[: after - 1] == codec.write_head(head, "brokers")
-
-    head["brokers"][0]["host"] = "gateway"
-    moved = codec.read(codec.write_head(head, "brokers") + data[after - 1 :])
-    assert moved.pop("brokers")[0]["host"] == "gateway"
-    assert moved == {name: value for name, value in codec.read(data).items() if name != "brokers"}
-
-
 def test_the_head_is_read_although_the_rest_is_malformed(protocol):
     codec = protocol.response(3, 13)
     data = codec.write(metadata(1))

@@ -99,7 +99,7 @@ def test_partitions_with_so_many_replicas_that_their_number_takes_two_bytes():
 def test_other_bytes_are_malformed_or_some_topics(data, end):
     for message in (data, body([topic("a", 5)])[:end] + data):
         with suppress(Malformed):
-            assert all(described.partitions >= 0 for described in read_described_topics(message, 0))
+            assert sum(described.partitions for described in read_described_topics(message, 0)) <= len(message)
 
 
 def test_a_response_that_claims_billions_of_partitions_is_malformed():

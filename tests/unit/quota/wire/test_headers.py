@@ -32,6 +32,9 @@ TAGGED = V5[:-1] + bytes.fromhex("02 01 02 abcd ac02 00")
         (bytes.fromhex("0013 0004 00000007 ffff"), RequestHeader(19, 4, 7, None, 10)),
         (bytes.fromhex("0013 0005 ffffffff 0000 00"), RequestHeader(19, 5, -1, "", 11)),
         (bytes.fromhex("0012 0003 00000001 0001 61 00"), RequestHeader(18, 3, 1, "a", 12)),
+        # An unknown newer version has the header of the last: clients begin with their latest ApiVersions.
+        (bytes.fromhex("0012 7fff 00000001 0001 61 00"), RequestHeader(18, 32_767, 1, "a", 12)),
+        (bytes.fromhex("0011 0001 00000001 0001 61"), RequestHeader(17, 1, 1, "a", 11)),  # it never had tags
     ],
 )
 def test_a_header_is_read_from_a_frame_or_its_beginning(protocol, frame, header):
@@ -40,19 +43,6 @@ def test_a_header_is_read_from_a_frame_or_its_beginning(protocol, frame, header)
         assert read_request_header(frame[:length], protocol) is None
     for rest in b"", b"\xff", b"\xff" * 300:
         assert read_request_header(frame + rest, protocol) == header
-
-
-def test_an_unknown_newer_version_has_the_header_of_the_last(protocol):
-    """A client sends ApiVersions in the latest version that it has."""
-    frame = bytes.fromhex("0012 7fff 00000001 0001 61 00")
-    assert read_request_header(frame, protocol) == RequestHeader(18, 32_767, 1, "a", 12)
-    assert read_request_header(frame[:-1], protocol) is None
-
-
-def test_an_api_that_never_had_tags_has_none_in_its_header(protocol):
-    assert read_request_header(bytes.fromhex("0011 0001 00000001 0001 61"), protocol) == RequestHeader(
-        17, 1, 1, "a", 11
-    )
 
 
 MALFORMED = {

@@ -2,7 +2,6 @@
 
 import pytest
 
-from quota.errors import BadInput
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Api, Protocol
 from quota.wire.schemas import write_messages
@@ -52,13 +51,6 @@ def test_only_requests_to_brokers_are_offered():
     protocol = Protocol(schemas, "9.8.7")
     assert dict(protocol.apis) == {1: Api(1, "A", 1, 3, 2), 4: Api(4, "D", 0, 1, None)}
     assert protocol.version == "9.8.7"
-
-
-def test_the_release_is_that_of_the_jar(jars):
-    protocol = Protocol.of_jar(jars)
-    assert (jars / f"kafka-clients-{protocol.version}.jar").exists()
-    with pytest.raises(BadInput):
-        Protocol.of_jar(jars / "none.jar")
 
 
 def test_a_wheel_contains_the_same_protocol_as_the_jar(jars, tmp_path, monkeypatch):

@@ -201,7 +201,7 @@ def test_other_threads_run_while_a_table_is_opened():
     """The store is one of these threads, so it could not respond otherwise. Another one renews a lease."""
     with rejecting_store() as store:
         store.answer = (404, "NoSuchKey")
-        assert not quick_store(store.server_port).has(DECISIONS)
+        assert quick_store(store.server_port).has(DECISIONS) is False
 
 
 def test_a_store_that_does_not_answer_delays_a_query_for_seconds_and_not_for_minutes():

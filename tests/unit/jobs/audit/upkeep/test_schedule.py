@@ -110,23 +110,13 @@ def test_its_process_does_not_outlive_its_parent(kept):
     until(lambda: not Path(f"/proc/{child}").exists() or "Z (zombie)" in Path(f"/proc/{child}/status").read_text())
 
 
-def test_it_is_due_after_its_time_and_not_before(kept, clock):
+@pytest.mark.parametrize(("seconds", "after", "is_due"), [(300.0, 299, False), (300.0, 300, True), (0.0, 1e9, False)])
+def test_it_is_due_after_its_time_and_never_if_that_is_zero(kept, clock, seconds, after, is_due):
     kept.commit(REGULAR.newest + 1)
-    upkeep = Upkeep(kept.settings, 300.0, once=False)
-    clock[0] = 299
+    upkeep = Upkeep(kept.settings, seconds, once=False)
+    clock[0] = after
     upkeep.after_batch()
-    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
-    clock[0] = 300
-    upkeep.after_batch()
-    assert kept.files == {"2026-11-21": 1}
-
-
-def test_zero_seconds_turn_it_off(kept, clock):
-    kept.commit(REGULAR.newest + 1)
-    upkeep = Upkeep(kept.settings, 0.0, once=True)
-    clock[0] = 1e9
-    upkeep.after_batch()
-    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
+    assert kept.files == {"2026-11-21": 1 if is_due else REGULAR.newest + 1}
 
 
 def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, clock, caplog):

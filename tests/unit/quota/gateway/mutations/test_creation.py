@@ -17,8 +17,7 @@ def costs(request):
 def test_topics_are_created_once_they_are_admitted(play):
     """The cluster validates; the decision is requested with the partitions; then the request is forwarded unchanged."""
     on = play()
-    on.send(19, 7, creation("a", topic("b", 5)))
-    on.serve()
+    on.exchange(19, 7, creation("a", topic("b", 5)))
     assert on.answers() == []
     assert on.cluster.topics == {}
 
@@ -174,8 +173,7 @@ def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
     first = play()
     second, third = others(first, 2)
     for on in (first, second, third):
-        on.send(19, 7, creation("a", "b"))
-        on.serve()
+        on.exchange(19, 7, creation("a", "b"))
     match end:
         case "rejected":
             first.decide(rejected={"a", "b"}, throttle_ms=5)
@@ -196,8 +194,7 @@ def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
 
 def test_topics_of_other_names_and_requests_that_fail_wait_for_nobody(play):
     first = play(Cluster(there=1))
-    first.send(19, 7, creation("a", "b"))
-    first.serve()
+    first.exchange(19, 7, creation("a", "b"))
     second, third = others(first, 2)
     assert costs(second.mutate(19, 7, creation("c", "there"))) == {"c": 3}
     third.cluster.forbidden.add("a")
@@ -208,10 +205,8 @@ def test_who_waits_for_another_longer_than_its_own_timeout_allows_goes_on_to_be_
     """Its request for a decision has no time left, and is not written."""
     first = play()
     (second,) = others(first, 1)
-    first.send(19, 7, creation("a"))
-    first.serve()
-    second.send(19, 7, creation("a", timeoutMs=100))
-    second.serve()
+    first.exchange(19, 7, creation("a"))
+    second.exchange(19, 7, creation("a", timeoutMs=100))
     assert sum(second.end_pauses()) == 80
     assert [ask.timeout_ms for ask in second.ports.requested] == [0]
 
@@ -220,8 +215,7 @@ def test_a_validation_that_was_overtaken_by_the_creation_is_repeated(play):
     """The controller validated it before the other one was created, and its answer came after that one's."""
     first = play()
     (second,) = others(first, 1)
-    first.send(19, 7, creation("a"))
-    first.serve()
+    first.exchange(19, 7, creation("a"))
     second.send(19, 7, creation("a"))
     validated = second.next_answer()
     first.decide()
@@ -251,8 +245,7 @@ def test_the_forwarded_request_keeps_configs_unknown_tags_and_the_remaining_time
 
 def test_an_error_of_the_broker_after_the_decision_is_forwarded(play):
     on = play()
-    on.send(19, 7, creation("a"))
-    on.serve()
+    on.exchange(19, 7, creation("a"))
     failing = {"topics": [{"name": "a", "errorCode": 12345, "errorMessage": "of the future", "_tags": [(8, b"t")]}]}
     on.cluster.answer = lambda *_: {"throttleTimeMs": 0, **failing}
     on.decide()

@@ -26,8 +26,7 @@ def deleted(on):
 @pytest.mark.parametrize("message", [deletion("a", "b"), deletion(topic_id(1), topic_id(2))], ids=["name", "id"])
 def test_a_topic_costs_the_partitions_that_it_has(play, message):
     on = play(Cluster(a=3, b=5))
-    on.send(20, 6, message)
-    on.serve()
+    on.exchange(20, 6, message)
     assert on.changes_seen() == []
     request = on.decide()
 
@@ -71,8 +70,7 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged(play):
     """A topic that is unknown is not forwarded: it could exist a moment later."""
     on = play(Cluster(a=3, locked=2))
     on.cluster.forbidden.add("locked")
-    on.send(20, 6, deletion("nowhere", "a", "locked", bytes(15) + b"\x99"))
-    on.serve()
+    on.exchange(20, 6, deletion("nowhere", "a", "locked", bytes(15) + b"\x99"))
     on.end_pauses()
     assert deleted(on) == [["locked"]]
     on.cluster.create("nowhere", 50)
@@ -105,8 +103,7 @@ def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play,
         alone, cluster = Cluster(a=1), Cluster(a=1)
         alone.answer(20, 6, message)
         on = play(cluster)
-        on.send(20, 6, message)
-        on.serve()
+        on.exchange(20, 6, message)
         assert set(cluster.topics) == {"a"}, ways
         assert bool(on.ports.requested) == (not alone.topics), ways
         if on.ports.requested:
@@ -115,13 +112,16 @@ def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play,
         assert len(on.answers()) == 1
 
 
-def test_a_topic_that_brokers_do_not_know_yet_is_charged(play):
-    """It was created through another gateway: the controller knows it, so the broker is polled until it does."""
+@pytest.mark.parametrize(("identity", "polls"), [("a", 8), (topic_id(1), 2)], ids=["name", "id"])
+def test_a_topic_that_brokers_do_not_know_yet_is_charged(play, identity, polls):
+    """It was created through another gateway. The controller knows its name, so the broker is polled until it does.
+
+    The controller cannot be queried for an id.
+    """
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
-    on.send(20, 6, deletion("a"))
-    on.serve()
-    for _ in range(7):
+    on.exchange(20, 6, deletion(identity))
+    for _ in range(polls - 1):
         on.end_pause()
     assert (on.ports.requested, on.changes_seen()) == ([], [])
 
@@ -138,8 +138,7 @@ def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, vers
     on.cluster.unseen.add("late")
     names = ["a", "late"]
     message = {"topicNames": names, "timeoutMs": 1000} if version < 6 else {**deletion(*names), "timeoutMs": 1000}
-    on.send(20, version, message)
-    on.serve()
+    on.exchange(20, version, message)
     waited = sum(on.end_pauses())
     on.decide()
 
@@ -153,8 +152,7 @@ def test_a_topic_that_the_client_may_not_alter_is_awaited_briefly(play):
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.cluster.unalterable.add("a")
-    on.send(20, 6, deletion("a"))
-    on.serve()
+    on.exchange(20, 6, deletion("a"))
     waited = sum(on.end_pauses())
     (answer,) = on.answers()
     assert (waited, on.ports.requested, deleted(on), errors(answer)) == (600, [], [], {"a": 3})
@@ -176,24 +174,9 @@ def test_many_topics_are_polled_less_often(play):
     names = [f"t{number}" for number in range(200)]
     on = play(Cluster(**dict.fromkeys(names, 1)))
     on.cluster.unseen.update(names)
-    on.send(20, 6, deletion(*names))
-    on.serve()
+    on.exchange(20, 6, deletion(*names))
     waited = on.end_pauses()
     assert (waited[:2], sum(waited)) == ([40, 80], 5000)
-
-
-def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
-    """The controller cannot be queried for it."""
-    on = play(Cluster(a=3))
-    on.cluster.unseen.add("a")
-    on.send(20, 6, deletion(topic_id(1)))
-    on.serve()
-    on.end_pause()
-    assert (on.ports.requested, on.changes_seen()) == ([], [])
-
-    on.cluster.unseen.clear()
-    on.end_pause()
-    assert costs(on.decide()) == {"a": 3}
 
 
 @pytest.mark.parametrize(
@@ -226,8 +209,7 @@ def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
 
     def content(cluster, message):
         on = play(cluster)
-        on.send(20, 6, message)
-        on.serve()
+        on.exchange(20, 6, message)
         (ask,) = on.ports.requested
         assert ask.once
         return ask.content
@@ -261,8 +243,7 @@ def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
     on.context.memory.recent.record(ExistingTopic("a", topic_id(1), 50), on.ports.time)
     del on.cluster.topics["a"]
     for _ in range(2):
-        on.send(20, 6, message)
-        on.serve()
+        on.exchange(20, 6, message)
         on.end_pauses()
         (answer,) = on.answers()
         assert list(errors(answer).values()) in ([3], [100])
@@ -324,8 +305,7 @@ def test_whether_deletions_are_switched_off_is_asked_again_once_one_fails_for_it
     on.mutate(20, 6, deletion("a"))
     on.cluster.deletes = False
     on.mutate(20, 6, deletion("b"))
-    on.send(20, 6, deletion("c"))
-    on.serve()
+    on.exchange(20, 6, deletion("c"))
     assert on.ports.requested == []
     assert [errors(answer) for answer in on.answers()] == [{"a": 0}, {"b": 73}, {"c": 73}]
 
@@ -335,8 +315,7 @@ def test_a_topic_that_grows_while_its_deletion_is_decided_is_not_deleted(play, v
     """It was charged for one partition, and has five hundred; the next try is charged for them."""
     on = play(Cluster(a=1, b=1))
     message = deletion("a", "b") if version == 6 else {"topicNames": ["a", "b"], "timeoutMs": 30_000}
-    on.send(20, version, message)
-    on.serve()
+    on.exchange(20, version, message)
     on.cluster.topics["a"] = (topic_id(1), 500)
     on.decide()
     (answer,) = on.answers()
@@ -353,8 +332,7 @@ def test_a_topic_that_grows_while_its_deletion_is_decided_is_not_deleted(play, v
 def test_a_topic_that_is_made_again_while_its_deletion_is_decided_is_not_deleted(play, message, error):
     """The one that was charged does not exist any longer; the new one has another id."""
     on = play(Cluster(a=1))
-    on.send(20, 6, message)
-    on.serve()
+    on.exchange(20, 6, message)
     del on.cluster.topics["a"]
     on.cluster.create("a", 500)
     on.decide()
@@ -369,8 +347,7 @@ def test_a_topic_that_is_named_with_the_id_of_an_earlier_one_is_not_deleted(play
     on.cluster.lagging["a"] = on.cluster.topics["a"]
     del on.cluster.topics["a"]
     on.cluster.create("a", 500)
-    on.send(20, 6, deletion("a", topic_id(1)))
-    on.serve()
+    on.exchange(20, 6, deletion("a", topic_id(1)))
     on.end_pauses()
     (answer,) = on.answers()
     assert [topic["errorCode"] for topic in answer["responses"]] == [42, 42]
@@ -397,8 +374,7 @@ def test_a_request_of_very_many_topics_takes_no_time_that_grows_with_its_square(
 def test_a_result_that_names_no_topic_is_passed_on(play):
     """A broker of the future may answer for the whole request."""
     on = play(Cluster(a=1))
-    on.send(20, 6, deletion("a"))
-    on.serve()
+    on.exchange(20, 6, deletion("a"))
     answer = on.cluster.answer
     failed = {"throttleTimeMs": 0, "responses": [{"name": None, "errorCode": 41, "errorMessage": None}]}
     on.cluster.answer = lambda key, version, message: failed if key == 20 else answer(key, version, message)

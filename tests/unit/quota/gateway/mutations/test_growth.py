@@ -42,8 +42,7 @@ def test_a_topic_that_brokers_do_not_know_yet_is_polled(play):
     """It was created just before: the controller knows it already."""
     on = play(Cluster(a=1))
     on.cluster.unseen.add("a")
-    on.send(37, 3, growth(a=2))
-    on.serve()
+    on.exchange(37, 3, growth(a=2))
     assert (on.ports.requested, on.ports.pauses) == ([], [10])
 
     on.cluster.unseen.clear()
@@ -58,8 +57,7 @@ def test_a_topic_that_stays_unknown_does_not_grow(play, timeout_ms, most, is_del
     """After five seconds, or half of the client's time limit, the controller is queried for a deletion meanwhile."""
     on = play(Cluster(a=1))
     on.cluster.unseen.add("a")
-    on.send(37, 3, {**growth(a=2), "timeoutMs": timeout_ms})
-    on.serve()
+    on.exchange(37, 3, {**growth(a=2), "timeoutMs": timeout_ms})
     if is_deleted:
         del on.cluster.topics["a"]
     waited = on.end_pauses()
@@ -75,8 +73,7 @@ def test_the_same_growth_has_the_same_content_and_a_different_one_does_not(play)
 
     def content(cluster, version=3, client_id="app", count=4):
         on = play(cluster, client_id=client_id)
-        on.send(37, version, growth(a=count))
-        on.serve()
+        on.exchange(37, version, growth(a=count))
         (ask,) = on.ports.requested
         assert ask.once
         return ask.content
@@ -97,8 +94,7 @@ def test_the_same_growth_has_the_same_content_and_a_different_one_does_not(play)
 
 def grow(on, version=3, *, validate_only=False, **counts):
     """Send a growth, and have the broker answer what it gets until a decision is needed."""
-    on.send(37, version, {**growth(**counts), "validateOnly": validate_only})
-    on.serve()
+    on.exchange(37, version, {**growth(**counts), "validateOnly": validate_only})
 
 
 def validated(on):
@@ -178,10 +174,8 @@ def test_a_growth_waits_for_its_turn_until_its_own_time_limit(play):
     first.send(37, 3, {**growth(a=2), "timeoutMs": 3000})
     first.channel.from_broker(first.next_answer())  # described; its validation is not answered
     impatient, patient = (play(first.cluster, context=first.context) for _ in range(2))
-    impatient.send(37, 3, {**growth(a=3), "timeoutMs": 1000})
-    impatient.serve()
-    patient.send(37, 3, {**growth(a=4), "timeoutMs": 5000})
-    patient.serve()
+    impatient.exchange(37, 3, {**growth(a=3), "timeoutMs": 1000})
+    patient.exchange(37, 3, {**growth(a=4), "timeoutMs": 5000})
 
     assert sum(impatient.end_pauses()) == 1000
     assert [errors(answer) for answer in impatient.answers()] == [{"a": 7}]
@@ -202,8 +196,7 @@ def test_a_growth_waits_for_its_turn_until_its_own_time_limit(play):
 def test_a_topic_that_is_made_again_while_its_growth_is_decided_does_not_grow(play, partitions):
     """It was charged for four partitions, and could have gained five."""
     on = play(Cluster(a=2, b=1))
-    on.send(37, 3, growth(a=6, b=2))
-    on.serve()
+    on.exchange(37, 3, growth(a=6, b=2))
     del on.cluster.topics["a"]
     on.cluster.create("a", partitions)
     on.decide()
@@ -219,8 +212,7 @@ def test_a_topic_is_changed_by_one_request_at_a_time(play):
     on = play(Cluster(a=2))
     deleter = play(on.cluster, context=on.context)
     grow(on, a=6)
-    deleter.send(20, 6, deletion("a"))
-    deleter.serve()
+    deleter.exchange(20, 6, deletion("a"))
     assert deleter.ports.requested == []
     on.decide()
     deleter.end_pauses()

@@ -11,8 +11,7 @@ CREATION = creation("a")
 
 def undecided(on, version=7, **verdict):
     """Create a topic without a decision; return error, message, and throttle time."""
-    on.send(19, version, CREATION)
-    on.serve()
+    on.exchange(19, version, CREATION)
     on.no_decision(**verdict)
     (answer,) = on.answers()
     (result,) = answer["topics"]
@@ -85,8 +84,7 @@ def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silen
 def test_a_decision_may_take_four_fifths_of_the_clients_own_time_limit(play, timeout_ms, expected):
     """It is at most the gateway's own limit; a client that does not wait gets none."""
     on = play(decision_timeout_ms=10_000)
-    on.send(19, 7, {**CREATION, "timeoutMs": timeout_ms})
-    on.serve()
+    on.exchange(19, 7, {**CREATION, "timeoutMs": timeout_ms})
     assert [wanted.timeout_ms for wanted in on.ports.requested] == expected
 
 
@@ -94,8 +92,7 @@ def test_a_decision_may_take_four_fifths_of_the_clients_own_time_limit(play, tim
 def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
     """Leaving it out does not evade the quota of default clients."""
     on = play(client_id=client_id)
-    on.send(19, 7, CREATION)
-    on.serve()
+    on.exchange(19, 7, CREATION)
     assert [ask.request.client_id for ask in on.ports.requested] == [expected]
 
 
@@ -181,8 +178,7 @@ def test_a_strict_client_in_debt_is_rejected_without_another_decision_for_a_seco
         """Create a topic on another connection; return the throttle time, or None if a decision is requested."""
         other = play(context=on.context, client_id=client_id)
         other.ports.time = on.ports.time + after_ms
-        other.send(19, version, creation("b"))
-        other.serve()
+        other.exchange(19, version, creation("b"))
         (answer,) = other.answers() or [None]
         return answer and (answer["topics"][0]["errorCode"], answer["throttleTimeMs"])
 

@@ -88,8 +88,7 @@ def test_metadata_that_lags_does_not_bring_back_a_topic_that_was_deleted(play, o
     on.cluster.lagging["a"] = on.cluster.topics["a"]
 
     def delete():
-        on.send(20, 6, deletion("a"))
-        on.serve()
+        on.exchange(20, 6, deletion("a"))
         (ask,) = on.ports.requested
         return {mutation.name: mutation.partitions for mutation in on.decide().topics}, ask.content
 
@@ -110,8 +109,7 @@ def test_a_topic_that_was_deleted_is_not_charged_again_while_the_broker_still_sh
     on.cluster.lagging["a"] = (topic_id(1), 20)
     del on.cluster.topics["a"]
     on.answers()
-    on.send(20, 6, deletion(identity))
-    on.serve()
+    on.exchange(20, 6, deletion(identity))
     on.end_pauses()
     (answer,) = on.answers()
     assert [response["errorCode"] for response in answer["responses"]] == [100 if isinstance(identity, bytes) else 3]

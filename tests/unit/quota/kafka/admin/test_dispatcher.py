@@ -29,7 +29,7 @@ class Job:
     """What stands in for Kafka and the job: it admits each request, except for the topic `silent`."""
 
     def __init__(self):
-        self.requested, self.carried = queue.Queue(), []
+        self.requested, self.silent, self.carried = queue.Queue(), threading.Event(), []
 
     def check_topic(self, _user):
         pass
@@ -45,7 +45,9 @@ class Job:
             request = self.requested.get(timeout=seconds)
         except queue.Empty:
             return
-        if request.topics[0].name != "silent":
+        if request.topics[0].name == "silent":
+            self.silent.set()
+        else:
             yield ReceivedAnswer(msgspec.structs.replace(decision_on(request), request_id=request.request_id), 1)
 
     def close(self):
@@ -171,18 +173,18 @@ def test_closing_waits_for_calls(client):
         call(client, "a")
 
 
-@pytest.mark.parametrize("pause", [0, 0.1])
-@pytest.mark.parametrize("waits_for", ["decision", "topics"])
-def test_closing_without_waiting_fails_calls_at_once(client, pause, waits_for):
+@pytest.mark.parametrize("waits_for", ["nothing", "decision", "topics"])
+def test_closing_without_waiting_fails_calls_at_once(client, job, waits_for):
     """Whether they have just been started, or wait for a decision or the target cluster."""
-    may_find, found = threading.Event(), []
+    finds, may_find, found = threading.Event(), threading.Event(), []
 
     def find(_):
+        finds.set()
         found.append(may_find.wait(60))
         return [TopicMutation("silent", 1)]
 
     future = call(client, "silent", find=find if waits_for == "topics" else None)["silent"]
-    time.sleep(pause)
+    assert waits_for == "nothing" or (finds if waits_for == "topics" else job.silent).wait(10)
     client.close(wait_for_calls=False)
     try:
         assert (future.exception(0).args[0].name(), found) == ("_DESTROY", [])

@@ -154,9 +154,10 @@ def test_a_change_lost_with_its_leader_is_not_awaited(topic, replicated):
         if replicas.polls == 2:
             topic.pending.clear()
 
-    replicated(lose)
+    replicas = replicated(lose)
     topic.pending.append(change(0, 900))
     assert not applies(KafkaQuotas(Connection("lost:9092"), "quotas", 5.0, Callbacks()), 1000)
+    assert replicas.polls == 3
 
 
 def test_a_change_that_never_reaches_its_replicas_is_an_error_after_the_timeout(topic, replicated):
