@@ -1,4 +1,4 @@
-"""The machine of a measurement, its load, and the memory and processor time of processes."""
+"""The machine of a measurement, its load, and the processor time of processes."""
 
 import os
 import platform
@@ -37,12 +37,6 @@ def versions(*packages: str) -> dict[str, str]:
 def load() -> float:
     """Return the load of the last minute; the work of other programs is noise."""
     return os.getloadavg()[0]
-
-
-def peak_mebibytes(process: int) -> tuple[float, float]:
-    """Return the peak memory (MiB) of a process, and the largest peak of its descendants."""
-    peaks = {pid: _field(Path(f"/proc/{pid}/status"), "VmHWM") / 1024 for pid in _family(process)}
-    return peaks.pop(process), max(peaks.values(), default=0.0)
 
 
 def processor_seconds(process: int) -> float:

@@ -1,1 +1,1 @@
-"""The benchmark: `performance` and `algorithms` write pages and pictures of docs/, the others a table."""
+"""The benchmark: `performance` writes a page of docs/, and `guard` checks what is cheap to measure of it."""

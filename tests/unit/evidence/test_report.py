@@ -38,6 +38,7 @@ def test_nothing_is_written_if_a_value_is_missing(tmp_path):
 TEMPLATES = {
     "bench/performance": "performance",
     "chaos": "chaos",
+    "conformance": "conformance",
     "gateway/conformance": "gateway/gateway-conformance",
     "gateway/cost": "gateway/gateway-cost",
     "gateway/kills": "gateway/gateway-kills",

@@ -12,16 +12,13 @@ _VALUE = (
 _TIMEOUT_SECONDS = 120.0
 
 
-def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
-    """Produce `count` requests, each for a topic of one partition, of users in turn.
-
-    `every` is the distance of the users' numbers: 10 for user-0, user-10, user-20 and so on.
-    """
+def fill(settings: Settings, count: int, users: int) -> None:
+    """Produce `count` requests, each for a topic of one partition, of users in turn."""
     own = {"linger.ms": 20, "batch.size": 1_000_000, "queue.buffering.max.messages": 200_000}
     producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, **own})
     topic = settings.topics.requests
     for number in range(count):
-        user = number % users * every
+        user = number % users
         value = (_VALUE % (number, user, number)).encode()
         while True:
             try:

@@ -5,6 +5,12 @@ import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quota.errors import MutationQuotaError
+
+
+class SideError(MutationQuotaError):
+    """A side that was to be measured failed, so there is no figure."""
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:

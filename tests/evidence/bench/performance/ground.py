@@ -75,11 +75,11 @@ def broker() -> Iterator[str]:
 
 
 @contextmanager
-def ground(address: str, notify: Notify, *given: str, delta: bool = False) -> Iterator[Ground]:
-    """Provide a session, which may read and write Delta tables, and a folder; `given` are settings."""
+def ground(address: str, notify: Notify, *given: str) -> Iterator[Ground]:
+    """Provide a session and a folder; `given` are settings."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        with session(settings, "bench", Path(folder, "spark.log"), delta=delta) as spark:
+        with session(settings, "bench", Path(folder, "spark.log")) as spark:
             yield Ground(spark, settings, Path(folder), notify)
 
 

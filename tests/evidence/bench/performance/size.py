@@ -10,7 +10,7 @@ class Size:
 
     rounds: int
     warm: float
-    """Time of the warm-up for latencies, seconds; with 0, nothing is warmed up."""
+    """Time of the warm-up for latencies, seconds."""
     rates: tuple[float, ...]
     """Rates of the latencies, requests/s."""
     seconds: float
@@ -25,22 +25,10 @@ class Size:
     """Requests of a batch of the backlog."""
     few: int
     """With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
-    buckets: tuple[int, ...]
-    """Numbers of stored buckets."""
-    active: int
-    """Active keys in a batch on these buckets."""
-    batches: int
-    """Batches on these buckets in a round, and batches of the audit's backlog."""
-    decided: int
-    """Number of decisions that wait for the audit."""
-    rows: int
-    """Rows of the table that the audit's queries read."""
     minute: tuple[tuple[float, float], ...]
     """Parts of the time after a start, seconds since the first decisions; the last one ends it."""
     audit_seconds: float
     """Time from one batch of the audit to the next."""
-    what_if: int
-    """Number of decisions that are decided again."""
 
 
 FULL = Size(
@@ -53,31 +41,19 @@ FULL = Size(
     backlog=1_000_000,
     batch=100_000,
     few=10_000,
-    buckets=(10_000, 100_000, 1_000_000),
-    active=1000,
-    batches=6,
-    decided=300_000,
-    rows=10_000_000,
     minute=((0, 5), (5, 10), (10, 20), (20, 30), (30, 60)),
     audit_seconds=10.0,
-    what_if=1_000_000,
 )
 SMOKE = Size(
     rounds=1,
-    warm=0,
+    warm=10.0,
     rates=(200.0,),
-    seconds=0.5,
+    seconds=2.0,
     uncounted=0.2,
     keys={5: 1, 20: 1},
     backlog=600,
     batch=200,
     few=10,
-    buckets=(100, 150),
-    active=50,
-    batches=2,
-    decided=200,
-    rows=100,
     minute=((0, 0.5), (0.5, 1)),
     audit_seconds=1.0,
-    what_if=200,
 )

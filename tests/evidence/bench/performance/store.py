@@ -7,7 +7,6 @@ from pathlib import Path
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from quota.settings import Settings
 from schemas.buckets import STATE
@@ -25,8 +24,8 @@ def store_buckets(
     ground: Ground,
     settings: Settings,
     count: int,
-    start: Callable[..., StreamingQuery] = start_enforce,
-    bucket: str = BUCKET,
+    start: Callable[..., StreamingQuery],
+    bucket: str,
 ) -> None:
     """Give a query that has had no batch the buckets of `count` users.
 

@@ -15,7 +15,7 @@ from jobs.enforce.query import start_enforce
 from jobs.spark.session import jvm_pid
 from jobs.storage.run import Run
 from quota.settings import Settings
-from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
 from tests.evidence.bench.performance.size import Size
@@ -67,7 +67,7 @@ class _Load:
 def latency(ground: Ground, size: Size) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[_Load]] = {}
-    for side, share in WARM.items() if size.warm else ():
+    for side, share in WARM.items():
         ground.notify(f"latency: warming up {side}")
         _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(size, seconds=size.warm * share))
     for turn in range(size.rounds):
@@ -130,12 +130,9 @@ def _measured(
     try:
         for rate in rates:
             began, used = time.monotonic(), processor_seconds(jvm)
-            answers = load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted)
+            latencies = load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted)
             cores = (processor_seconds(jvm) - used) / (time.monotonic() - began)
-            if answers["unanswered"]:
-                lacking = f"{answers['unanswered']} without an answer"
-                raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {lacking}")
-            measured[rate] = _Load(answers["latencies_ms"], until(lambda: _phase_medians(queries[0])), cores)
+            measured[rate] = _Load(latencies, until(lambda: _phase_medians(queries[0])), cores)
     finally:
         for query in queries:
             query.stop()
@@ -153,8 +150,12 @@ def _counted_seconds(settings: Settings, rate: float, seconds: float) -> float:
     return max(seconds, settings.audit.trigger_seconds) if rate == LIMIT_RATE else seconds
 
 
-def load(settings: Settings, rate: float, seconds: float, uncounted: float):
-    """Run the load generator, and return its output."""
+def load(settings: Settings, rate: float, seconds: float, uncounted: float) -> list[float]:
+    """Run the load generator, and return the latencies (ms) in the order of the requests.
+
+    Raises:
+        SideError: A request is without an answer.
+    """
     topics = settings.topics
     options = {
         "servers": settings.kafka.bootstrap_servers,
@@ -167,4 +168,7 @@ def load(settings: Settings, rate: float, seconds: float, uncounted: float):
         "users": USERS,
     }
     command = [sys.executable, "-m", "tests.evidence.bench.performance.load", json.dumps(options)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    answers = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    if answers["unanswered"]:
+        raise SideError(f"{topics.requests} at {rate:g} requests/s: {answers['unanswered']} without an answer")
+    return answers["latencies_ms"]

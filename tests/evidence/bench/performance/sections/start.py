@@ -9,11 +9,10 @@ from pathlib import Path
 from statistics import median
 
 from jobs.sandbox.broker import with_plaintext_cluster
-from quota.errors import MutationQuotaError
 from quota.kafka.reading import EndOffsets
 from quota.settings import Settings, load_settings
 from tests.evidence.bench.performance.backlog import fill
-from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import new_deployment, working_folder
 from tests.evidence.bench.performance.sections.latency import load
 from tests.evidence.bench.performance.size import Size
@@ -29,10 +28,6 @@ READY = "running: enforce"
 """What the job logs when its query runs."""
 MINUTE_RATE = 100.0
 """The rate in the minute after a start, requests/s."""
-
-
-class SideError(MutationQuotaError):
-    """A process that was to be measured failed, so there is no figure."""
 
 
 def start(address: str, size: Size, notify: Notify) -> list[Figure]:
@@ -75,10 +70,7 @@ def _by_seconds(minutes: dict[str, list[float]], parts: Sequence[tuple[float, fl
 
 def _minute(settings: Settings, size: Size, latencies: list[float]) -> None:
     """Measure the latencies of a load that begins now."""
-    answers = load(settings, MINUTE_RATE, size.minute[-1][1], 0.0)
-    if answers["unanswered"]:
-        raise SideError(f"after the start, {answers['unanswered']} requests were without an answer")
-    latencies.extend(answers["latencies_ms"])
+    latencies.extend(load(settings, MINUTE_RATE, size.minute[-1][1], 0.0))
 
 
 def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Callable[[], None] | None) -> float:

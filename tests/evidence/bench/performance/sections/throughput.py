@@ -94,10 +94,9 @@ def throughput(ground: Ground, size: Size) -> list[Figure]:
         for side, bucket in BUCKETS.items() if active > few else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
         fill(settings, backlog, active)
-    if size.warm:
-        ground.notify("throughput: warming up")
+    ground.notify("throughput: warming up")
     for (active, side), settings in placed.items():
-        if size.warm and active <= few:  # with more it would take minutes, and warm up no other code
+        if active <= few:  # with more it would take minutes, and warm up no other code
             drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
     taken: dict[tuple[int, str], list[float]] = {}
     for turn, (active, side) in product(range(max(rounds.values())), placed):

@@ -1,0 +1,68 @@
+"""A program of the evidence writes a page only of a whole run that found nothing wrong."""
+
+import json
+import signal
+import sys
+
+import pytest
+
+from quota.errors import MutationQuotaError
+from tests.evidence import command
+
+TEMPLATE = "{{kills}} kills"
+
+
+@pytest.fixture
+def played(monkeypatch, tmp_path):
+    """Return a function that runs a program with these results and options, and returns its exit code or message."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    template = tmp_path / "page.md.in"
+    template.write_text(TEMPLATE)
+
+    def _played(results, *options):
+        def play(*_):
+            if isinstance(results, BaseException):
+                raise results
+            return results
+
+        monkeypatch.setattr(sys, "argv", ["chaos", *options])
+        try:
+            command.run("chaos", play, template, ["job", "brokers"])
+        except SystemExit as ended:
+            return ended.code
+        return 0
+
+    return _played
+
+
+def test_the_results_of_a_whole_run_are_a_page_and_its_json(played, tmp_path, capsys):
+    assert played({"kills": 3, "wrong": []}, "--out", str(tmp_path / "docs")) == 0
+    assert (tmp_path / "docs" / "chaos.md").read_text() == "3 kills"
+    assert json.loads((tmp_path / "docs" / "chaos.json").read_text()) == {"kills": 3, "wrong": []}
+    assert json.loads(capsys.readouterr().out) == {"kills": 3, "wrong": []}
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ({"kills": 3, "wrong": ["a decision is lost"]}, "chaos:\na decision is lost"),
+        (MutationQuotaError("the broker does not start"), "chaos: the broker does not start"),
+        (AssertionError("a debt is forgiven"), "chaos: a debt is forgiven"),
+        (KeyboardInterrupt(), "chaos: interrupted; nothing was written"),
+    ],
+)
+def test_a_run_that_fails_writes_no_page(played, tmp_path, results, message):
+    assert played(results, "--out", str(tmp_path / "docs")) == message
+    assert not (tmp_path / "docs").exists()
+
+
+@pytest.mark.parametrize("part", [["--smoke"], ["--only", "job"]])
+def test_a_part_of_a_run_is_not_for_a_page(played, tmp_path, part, capsys):
+    assert played({"kills": 3}, "--out", str(tmp_path / "docs"), *part) == 2
+    assert "--out writes the page of a whole run" in capsys.readouterr().err
+    assert played({"kills": 3}, *part) == 0
+
+
+def test_a_section_that_the_program_does_not_have_is_rejected(played, capsys):
+    assert played({}, "--only", "audit") == 2
+    assert "invalid choice: 'audit'" in capsys.readouterr().err
