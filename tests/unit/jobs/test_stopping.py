@@ -56,7 +56,9 @@ except KeyboardInterrupt:
         os.kill(os.getpid(), signal.SIGINT)
 """
 STUCK = """
+import jobs.stopping
 from jobs.stopping import exit_interrupted, watch_interrupts
+jobs.stopping._GRACE_SECONDS = 0.2
 from confluent_kafka.admin import AdminClient
 watch_interrupts()
 client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
@@ -69,12 +71,14 @@ except KeyboardInterrupt:  # the signal came before the call
 HANDLING = """
 import signal
 import time
+import jobs.stopping
 from jobs.stopping import stop_signals, watch_interrupts
+jobs.stopping._GRACE_SECONDS = 0.2
 watch_interrupts()
 with stop_signals() as stop:
     print("ready", flush=True)
     stop.wait(60)
-time.sleep(2)
+time.sleep(0.6)
 print("done", flush=True)
 """
 """A service, which takes some time to stop by itself."""

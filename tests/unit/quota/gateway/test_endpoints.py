@@ -1,5 +1,7 @@
 """The addresses of new leaders in responses to Produce, Fetch and share groups (KIP-951)."""
 
+from itertools import pairwise
+
 import pytest
 
 from quota.gateway.addresses import Addresses
@@ -117,9 +119,10 @@ class TestLarge:
         """Nothing is held but the end, whatever the pieces."""
         sent = answer_of(key, endpoint(1, BROKER), records=bytes(70_000), partitions=40)
         on, frame = given(play, key, version, sent)
-        for at in range(0, len(frame), size):
-            on.channel.from_broker(frame[at : at + size])
-            assert len(frame[: at + size]) - len(on.ports.client) < 40
+        ends = [*range(size, 5000, size), *range(len(frame) - 5000, len(frame), size), len(frame)]
+        for start, end in pairwise([0, *ends]):
+            on.channel.from_broker(frame[start:end])
+            assert end - len(on.ports.client) < 40
         (answer,) = on.answers()
         assert (answer["nodeEndpoints"], len(answer["responses"][0]["partitions"])) == ([], 40)
         assert on.channel.is_idle

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.records.decision_request import DecisionReply
@@ -114,7 +114,6 @@ def test_chunks_arrive_one_byte_at_a_time(protocol, uncut):
     assert outcome(protocol, lambda data: [data[at : at + 1] for at in range(len(data))]) == uncut
 
 
-@settings(max_examples=60)
 @given(data=st.data())
 def test_chunks_may_have_any_sizes(protocol, uncut, data):
 

@@ -4,7 +4,9 @@ import struct
 
 import pytest
 
+from quota.gateway import pipeline
 from quota.gateway.context import ChannelError
+from quota.wire.codec import MAX_ELEMENTS
 from quota.wire.primitives import Malformed
 from tests.support.wire.requests import creation, deletion, growth
 from tests.unit.quota.gateway.cluster import Cluster
@@ -87,13 +89,14 @@ class TestOrdinary:
         (answer,) = on.answers()
         assert [result["errorCode"] for result in answer["responses"]] == [3] * 20_001
 
-    def test_a_deletion_of_fifty_topics_with_3000_partitions(self, play):
-        """Their metadata has a million elements with three replicas, and some do with one."""
-        on = play(Cluster(**{f"t{number}": 3000 for number in range(50)}))
+    def test_a_deletion_of_topics_with_very_many_partitions(self, play, monkeypatch):
+        """Their metadata has more elements than a response that is decoded may have."""
+        monkeypatch.setattr(pipeline, "_MAX_RESPONSE_ELEMENTS", MAX_ELEMENTS)
+        on = play(Cluster(**{f"t{number}": 1500 for number in range(10)}))
         on.cluster.replicas = 3
         request = on.mutate(20, 6, deletion(*on.cluster.topics))
-        assert sum(topic.partitions for topic in request.topics) == 150_000
-        assert (len(on.answers()[0]["responses"]), on.cluster.topics) == (50, {})
+        assert sum(topic.partitions for topic in request.topics) * (1 + 3 + 3) > MAX_ELEMENTS
+        assert (len(on.answers()[0]["responses"]), on.cluster.topics) == (10, {})
 
 
 def test_a_head_that_is_incomplete_after_128_kib_is_malformed(play):

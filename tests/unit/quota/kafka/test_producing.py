@@ -67,10 +67,10 @@ def test_a_full_queue_is_waited_for():
             "log_level": 0,
         }
     )
-    for _ in range(3):
+    for _ in range(2):
         produce(producer, "topic", b"value", None, lambda error, _: failed.append(error.code()))
     producer.flush(10)
-    assert failed == [TIMED_OUT] * 3
+    assert failed == [TIMED_OUT] * 2
 
 
 def unreachable(base_settings, timeout_seconds):

@@ -16,11 +16,18 @@ KAFKA = Connection("kafka:9092")
 NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
 
 
-class Unresponsive:
-    """A consumer that yields these errors, and no record."""
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    return now
 
-    def __init__(self, *codes):
-        self._errors = [KafkaError(code) for code in codes]
+
+class Unresponsive:
+    """A consumer that yields an error in each second, and no record."""
+
+    def __init__(self, clock, code):
+        self._clock, self._error = clock, code and KafkaError(code)
 
     def assign(self, _):
         pass
@@ -29,31 +36,29 @@ class Unresponsive:
         pass
 
     def poll(self, _):
-        if not self._errors:
-            return None
-        error = self._errors.pop(0)
-        return SimpleNamespace(error=lambda: error)
+        self._clock.seconds += 1
+        return None if self._error is None else SimpleNamespace(error=lambda: self._error)
 
     def consume(self, *_):
         return []
 
 
 @pytest.mark.parametrize(
-    ("codes", "seconds", "expected"),
+    ("code", "expected", "after"),
     [
-        ([], 0.05, KafkaError._TIMED_OUT),  # noqa: SLF001
-        ([KafkaError._TRANSPORT] * 1_000_000, 0.05, KafkaError._TRANSPORT),  # noqa: SLF001
-        ([KafkaError.TOPIC_AUTHORIZATION_FAILED], 60, KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        (None, KafkaError._TIMED_OUT, 60),  # noqa: SLF001
+        (KafkaError._TRANSPORT, KafkaError._TRANSPORT, 60),  # noqa: SLF001
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED, 1),
     ],
     ids=["no record", "no broker", "no permission"],
 )
-def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, codes, seconds, expected):
-    monkeypatch.setattr(reading, "make_consumer", lambda *_: Unresponsive(*codes))
+def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, clock, code, expected, after):
+    monkeypatch.setattr(reading, "make_consumer", lambda *_: Unresponsive(clock, code))
     monkeypatch.setattr(reading, "topic_partitions", lambda *_: [0])
     monkeypatch.setattr(reading, "offset_range", lambda *_: (0, 5))
     with pytest.raises(KafkaException) as raised:
-        list(reading.read_topic(KAFKA, "decisions", seconds))
-    assert raised.value.args[0].code() == expected
+        list(reading.read_topic(KAFKA, "decisions", 60))
+    assert (raised.value.args[0].code(), clock.seconds) == (expected, 100 + after)
 
 
 def window_of(monkeypatch, nodes, answer):
@@ -95,13 +100,6 @@ def test_the_window_is_that_of_a_broker(monkeypatch):
 def test_a_cluster_that_does_not_tell_its_window_is_an_error(monkeypatch, nodes, answer, reason):
     with pytest.raises(ClusterError, match=reason):
         window_of(monkeypatch, nodes, answer)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    now = SimpleNamespace(seconds=100.0)
-    monkeypatch.setattr(timing, "time", SimpleNamespace(monotonic=lambda: now.seconds))
-    return now
 
 
 def test_each_skipped_record_counts_and_one_in_ten_seconds_is_logged(clock, caplog):

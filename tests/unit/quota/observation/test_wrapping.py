@@ -6,7 +6,7 @@ from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.errors import BadRecord
@@ -59,7 +59,6 @@ TOPICS = st.lists(st.tuples(st.text(min_size=1), st.integers(1, 99)), min_size=1
 
 
 @given(way=WAYS, name=st.text(), topics=TOPICS, repeats=st.sampled_from([1, 200]))
-@settings(max_examples=60)
 def test_any_request_wrapped_twice_is_the_request_of_the_plain_line(way, name, topics, repeats):
     layout, inner, outer = way
     topics = [(f"{topic}-{number}", count) for topic, count in topics for number in range(repeats)]

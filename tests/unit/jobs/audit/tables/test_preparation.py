@@ -207,8 +207,8 @@ def test_other_threads_run_while_a_table_is_opened():
 def test_a_store_that_does_not_answer_delays_a_query_for_seconds_and_not_for_minutes():
     """A server that takes connections, and says nothing. deltalake itself would try again for three minutes."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        overrides = [*store_overrides(silent.getsockname()[1]), "storage.table_options.timeout=1s"]
-        overrides.append("storage.table_options.RETRY_TIMEOUT=2s")
+        overrides = [*store_overrides(silent.getsockname()[1]), "storage.table_options.timeout=200ms"]
+        overrides.append("storage.table_options.RETRY_TIMEOUT=400ms")
         settings = load_settings(overrides, environment={}, with_default_file=False)
         began = time.monotonic()
         with pytest.raises(MutationQuotaError, match="does not answer"):

@@ -1,5 +1,6 @@
 """Tables of many small files, and time that passes for them."""
 
+import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +27,10 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 class Decisions:
     """The table of decisions of a deployment, with a file for each commit."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, rows=0):
         self.settings = settings
         self.path = Path(settings.storage.table("decisions"))
-        self._rows = 0
+        self._rows = rows
         prepare_tables(settings, names_in(settings))
 
     def commit(self, files, *, day=0):
@@ -71,6 +72,20 @@ class Decisions:
 @pytest.fixture
 def kept(settings):
     return Decisions(settings)
+
+
+@pytest.fixture(scope="session")
+def _many_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("many-files")
+    Decisions(settings_of(folder)).commit(REGULAR.newest + 1)
+    return folder
+
+
+@pytest.fixture
+def crowded(_many_files, settings, tmp_path):
+    """Decisions of one date with one small file more than its limit."""
+    shutil.copytree(_many_files, tmp_path, dirs_exist_ok=True)
+    return Decisions(settings, rows=REGULAR.newest + 1)
 
 
 @pytest.fixture

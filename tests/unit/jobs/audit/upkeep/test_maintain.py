@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 import jobs.audit.upkeep.maintain
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.maintain import REGULAR, THOROUGH, maintain
+from jobs.audit.upkeep.maintain import REGULAR, THOROUGH, FileLimits, maintain
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 
@@ -103,25 +103,26 @@ def test_rows_of_an_unknown_date_are_retained(keeping):
     assert kept.offsets == [1, 1, 2, 2]
 
 
+FEW = FileLimits(newest=5, older=2)
+
+
 def test_the_newest_date_is_compacted_when_it_has_more_small_files_than_its_limit(kept):
-    kept.commit(REGULAR.newest)
-    assert kept.plan().compact == {}
+    kept.commit(5)
+    assert kept.plan(limits=FEW).compact == {}
     kept.commit(1)
-    assert kept.plan().compact == {NOON.date(): REGULAR.newest + 1}
-    result = kept.maintain()
-    assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
+    assert kept.plan(limits=FEW).compact == {NOON.date(): 6}
+    result = kept.maintain(limits=FEW)
+    assert (result.files_compacted, result.files_written) == (6, 1)
     assert kept.files == {"2026-11-21": 1}
-    assert kept.offsets == list(range(1, REGULAR.newest + 2))
+    assert kept.offsets == [1, 2, 3, 4, 5, 6]
 
 
 def test_past_dates_keep_fewer_files_and_the_latest_is_first(kept):
-    kept.commit(REGULAR.older, day=-3)
-    kept.commit(REGULAR.older + 1, day=-2)
-    kept.commit(REGULAR.older + 1, day=-1)
-    kept.commit(REGULAR.newest)
-    assert [str(day) for day in kept.plan().compact] == ["2026-11-20", "2026-11-19"]
-    kept.maintain()
-    assert kept.files == {"2026-11-18": REGULAR.older, "2026-11-19": 1, "2026-11-20": 1, "2026-11-21": REGULAR.newest}
+    for day, files in ((-3, 2), (-2, 3), (-1, 3), (0, 5)):
+        kept.commit(files, day=day)
+    assert [str(day) for day in kept.plan(limits=FEW).compact] == ["2026-11-20", "2026-11-19"]
+    kept.maintain(limits=FEW)
+    assert kept.files == {"2026-11-18": 2, "2026-11-19": 1, "2026-11-20": 1, "2026-11-21": 5}
 
 
 def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
@@ -132,24 +133,22 @@ def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
     assert kept.plan(limits=THOROUGH).compact == {}
 
 
-def test_large_files_are_left_unchanged(kept, monkeypatch):
-    kept.commit(REGULAR.newest + 1)
-    (largest,) = {path.stat().st_size for path in list(kept.path.rglob("*.parquet"))[:1]}
+def test_large_files_are_left_unchanged(crowded, monkeypatch):
+    (largest,) = {path.stat().st_size for path in list(crowded.path.rglob("*.parquet"))[:1]}
     monkeypatch.setattr(jobs.audit.upkeep.maintain, "TARGET_BYTES", largest)  # a small file has less than half of it
-    assert kept.plan().compact == {}
+    assert crowded.plan().compact == {}
 
 
-def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):
-    kept.commit(REGULAR.newest + 1)
-    plan = kept.plan()
+def test_rows_that_are_appended_meanwhile_stay(crowded, monkeypatch):
+    plan = crowded.plan()
     compact = DeltaTable.optimize.fget
 
     def append_first(table):
-        kept.commit(1)
+        crowded.commit(1)
         return compact(table)
 
     monkeypatch.setattr(DeltaTable, "optimize", property(append_first))
-    monkeypatch.setattr(type(kept), "plan", lambda *_: plan)
-    kept.maintain()
-    assert kept.files == {"2026-11-21": 2}
-    assert kept.offsets == list(range(1, REGULAR.newest + 3))
+    monkeypatch.setattr(type(crowded), "plan", lambda *_: plan)
+    crowded.maintain()
+    assert crowded.files == {"2026-11-21": 2}
+    assert crowded.offsets == list(range(1, REGULAR.newest + 3))

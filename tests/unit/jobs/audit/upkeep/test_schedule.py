@@ -39,12 +39,11 @@ def task(kept):
     return UpkeepTask(kept.settings.storage.tables, {}, kept.plan(), NOON, MEMORY)
 
 
-def test_it_runs_in_a_separate_process(kept):
-    kept.commit(REGULAR.newest + 1)
-    result = run_upkeep(task(kept))
+def test_it_runs_in_a_separate_process(crowded):
+    result = run_upkeep(task(crowded))
     assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
     assert str(result) == "decisions: 21 files compacted into 1"
-    assert kept.files == {"2026-11-21": 1}
+    assert crowded.files == {"2026-11-21": 1}
 
 
 @pytest.mark.parametrize(
@@ -58,20 +57,18 @@ def test_it_runs_in_a_separate_process(kept):
         ("import signal; signal.pause()", 0.2, "took longer than 0 s"),
     ],
 )
-def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch, command, seconds, reason):
-    kept.commit(REGULAR.newest + 1)
+def test_a_failure_of_that_process_names_the_reason(crowded, monkeypatch, command, seconds, reason):
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", command)
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "PART_SECONDS", seconds)
     with pytest.raises(MutationQuotaError, match=f"{reason}; run mutation-quota maintain decisions, "):
-        run_upkeep(task(kept))
+        run_upkeep(task(crowded))
 
 
-def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, monkeypatch, caplog):
-    kept.commit(REGULAR.newest + 1)
+def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(crowded, monkeypatch, caplog):
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", "import signal; signal.pause()")
     stop, failures = threading.Event(), Counter()
     stop.set()
-    upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
+    upkeep = Upkeep(crowded.settings, 300.0, once=True, failures=failures)
     with stopping_upkeep(stop), caplog.at_level(logging.INFO):
         upkeep.after_batch()
     assert [record.getMessage() for record in caplog.records] == [
@@ -80,18 +77,16 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, m
     assert failures.total() == 0
 
 
-def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(kept):
-    kept.commit(REGULAR.newest + 1)
+def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(crowded):
     another_parent = str(os.getppid())
     command = [sys.executable, "-c", jobs.audit.upkeep.schedule._COMMAND, another_parent]  # noqa: SLF001
-    done = subprocess.run(command, input=codec.encode(task(kept)), capture_output=True, check=False)
+    done = subprocess.run(command, input=codec.encode(task(crowded)), capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
-    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
+    assert crowded.files == {"2026-11-21": REGULAR.newest + 1}
 
 
-def test_its_process_does_not_outlive_its_parent(kept):
+def test_its_process_does_not_outlive_its_parent(crowded):
     """The parent ends as if killed: its child hangs in the middle of the work."""
-    kept.commit(REGULAR.newest + 1)
     hang = (
         "import jobs.audit.upkeep.schedule as c, signal; "
         "c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
@@ -104,33 +99,31 @@ def test_its_process_does_not_outlive_its_parent(kept):
         "assert p.stdout.read(1) == b'1'; print(p.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", killed], input=codec.encode(task(kept)), capture_output=True, check=False
+        [sys.executable, "-c", killed], input=codec.encode(task(crowded)), capture_output=True, check=False
     )
     child = int(done.stdout)
     until(lambda: not Path(f"/proc/{child}").exists() or "Z (zombie)" in Path(f"/proc/{child}/status").read_text())
 
 
 @pytest.mark.parametrize(("seconds", "after", "is_due"), [(300.0, 299, False), (300.0, 300, True), (0.0, 1e9, False)])
-def test_it_is_due_after_its_time_and_never_if_that_is_zero(kept, clock, seconds, after, is_due):
-    kept.commit(REGULAR.newest + 1)
-    upkeep = Upkeep(kept.settings, seconds, once=False)
+def test_it_is_due_after_its_time_and_never_if_that_is_zero(crowded, clock, seconds, after, is_due):
+    upkeep = Upkeep(crowded.settings, seconds, once=False)
     clock[0] = after
     upkeep.after_batch()
-    assert kept.files == {"2026-11-21": 1 if is_due else REGULAR.newest + 1}
+    assert crowded.files == {"2026-11-21": 1 if is_due else REGULAR.newest + 1}
 
 
-def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, clock, caplog):
-    kept.commit(REGULAR.newest + 1)
-    (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
+def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(crowded, clock, caplog):
+    (crowded.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
     failures = Counter()
-    upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
+    upkeep = Upkeep(crowded.settings, 300.0, once=True, failures=failures)
     with caplog.at_level(logging.WARNING):
         upkeep.after_batch()
     assert failures == {"decisions": 0, "dead_letters": 1, "quota_changes": 0}
     (record,) = caplog.records
     assert "dead_letters" in record.getMessage()
     assert record.getMessage().endswith("; retrying in an hour")
-    assert kept.files == {"2026-11-21": 1}
+    assert crowded.files == {"2026-11-21": 1}
     clock[0] = 3599
     upkeep.after_batch()
     assert len(caplog.records) == 1

@@ -1,7 +1,7 @@
 """DeleteTopics through a channel: by names, by ids, and tricks with both."""
 
 import time
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import pytest
 
@@ -91,8 +91,9 @@ NAMED = {
     "b": {"name": "a", "topicId": topic_id(1)},
     "0": {"name": None, "topicId": NO_ID},
 }
-WAYS = ["".join(ways) for count in range(1, 6) for ways in product("nib0", repeat=count)]
-"""All requests that name one topic up to five times: by name, by id, by both, and by nothing."""
+WAYS = ["".join(ways) for count in range(1, 4) for ways in product("nib0", repeat=count)]
+WAYS += ["".join(ways) for count in (4, 5) for ways in combinations_with_replacement("nib0", count)]
+"""Requests that name one topic up to five times: by name, by id, by both, and by nothing; up to three in any order."""
 
 
 @pytest.mark.parametrize("rejected", [True, False])
@@ -355,7 +356,7 @@ def test_a_topic_that_is_named_with_the_id_of_an_earlier_one_is_not_deleted(play
 
 
 def test_a_request_of_very_many_topics_takes_no_time_that_grows_with_its_square(play):
-    """Twenty thousand names, the most of a request; none of them exists, and one is given twice.
+    """Thousands of names, none of which exists, and one is given twice.
 
     Its processor time is compared with that of a quarter of the names: it is four times as long, or sixteen times.
     """
@@ -368,7 +369,7 @@ def test_a_request_of_very_many_topics_takes_no_time_that_grows_with_its_square(
         assert errors(answer) == {**dict.fromkeys(names, 3), "twice": 42}
         return time.process_time() - begun
 
-    assert taken(20_000) < 8 * taken(5000)
+    assert taken(12_000) < 8 * taken(3000)
 
 
 def test_a_result_that_names_no_topic_is_passed_on(play):

@@ -1,11 +1,14 @@
 """The end offsets of replicas, with simulated brokers."""
 
 import threading
+import time
 from contextlib import ExitStack, closing
+from types import SimpleNamespace
 
 import pytest
 
 from jobs.sandbox.broker import free_port
+from quota.kafka import timing
 from quota.kafka.brokers import replica_ends
 from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.settings.connection import Connection
@@ -88,8 +91,9 @@ def test_another_error_is_reported(broker, replicas, caplog):
 
 def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broker, replicas, caplog, monkeypatch):
     """Each read would have to wait for it."""
-    monkeypatch.setattr(replica_ends, "_RESPONSE_SECONDS", 1.0)
-    monkeypatch.setattr(replica_ends, "_REST_SECONDS", 4.0)
+    monkeypatch.setattr(replica_ends, "_RESPONSE_SECONDS", 0.5)
+    later, monotonic = [0], time.monotonic
+    monkeypatch.setattr(timing, "time", SimpleNamespace(monotonic=lambda: monotonic() + later[0]))
     resumed = threading.Event()
     hanging = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None})
     present = broker(ends(p0=7))
@@ -97,6 +101,7 @@ def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broke
         assert replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 7}, False)
     assert [key for key, _ in hanging.requests] == [API_VERSIONS, LIST_OFFSETS]
     resumed.set()
+    later[0] = 10
     hanging.answers |= ends(p0=9)
     until(lambda: replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 9}, True), 30)
     assert [record.getMessage() for record in caplog.records] == [
