@@ -1,8 +1,10 @@
 """The HTTP interface of the dashboard: the page, the stream of changes, and the data of its dialogs."""
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -20,7 +22,7 @@ from jobs.dashboard.state import View
 from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
-from quota.errors import BadRecord
+from quota.errors import BadInput, BadRecord
 from quota.explanation.explanation import Neighbours, explain
 from quota.explanation.explanation_text import explanation_rows
 from quota.explanation.quota_history import QuotaHistory
@@ -29,6 +31,7 @@ from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.settings import Settings
+from quota.text import quoted
 from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 
@@ -102,7 +105,7 @@ class Dashboard:
     async def _stream(self, request: Request) -> Response:
         try:
             view = _view(request.query_params)
-        except ValueError as error:
+        except BadInput as error:
             return _error(str(error), 400)
         if self._streams >= _MAX_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503)
@@ -189,9 +192,20 @@ class Dashboard:
 
 
 def _view(query: Mapping[str, str]) -> View:
-    """Return the view that a page asks for; a `ValueError` says that an end of the period is not a number."""
-    start, end = float(query.get("from", "0")), float(query.get("to", "inf"))
-    return View(query.get("filter", "").strip().casefold(), "rejected" in query, (start, end))
+    """Return the view that a page asks for."""
+    period = _moment(query, "from", 0), _moment(query, "to", math.inf)
+    return View(query.get("filter", "").strip().casefold(), "rejected" in query, period)
+
+
+def _moment(query: Mapping[str, str], name: str, default: float) -> float:
+    """Return an end of the period that a page asks for [epoch ms]; raises BadInput if it is not a number."""
+    text = query.get(name)
+    if text is None:
+        return default
+    with suppress(ValueError):
+        if not math.isnan(moment := float(text)):
+            return moment
+    raise BadInput(f"{name}: expected a time in epoch ms, got {quoted(text)}")
 
 
 async def _body(request: Request) -> bytes | None:

@@ -72,6 +72,7 @@ class Page:
 
 
 @pytest.fixture
-def page():
-    """Return a function that creates a dashboard from settings."""
+def page(monkeypatch):
+    """Return a function that creates a dashboard from settings, which answers to a wrong token at once."""
+    monkeypatch.setattr("jobs.dashboard.app._WRONG_TOKEN_SECONDS", 0)
     return Page
