@@ -1,13 +1,13 @@
 """Arguments that are rejected before any cluster is contacted, and outputs with counts."""
 
-import pytest
-from typer.testing import CliRunner
+from unittest.mock import Mock
 
-from jobs.__main__ import app
+import pytest
+
 from jobs.cli.quotas.configs import ConfigChange
 from jobs.cli.quotas.log import print_count, tally
 from jobs.status import assembly
-from quota.errors import NotFound
+from quota.errors import MutationQuotaError, NotFound
 from quota.kafka.quotas import log
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
@@ -31,22 +31,17 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["topics", "create", "--topic", "a", "--partitions", "0"], "--partitions 0: expected -1, or 1 to 2147483647"),
         (["status", "--metrics", "foo:65536"], "--metrics foo:65536: expected HOST:PORT"),
         (["status", "--timeout", "inf"], "--timeout inf: expected a number, 0.1 to 86400"),
-        (["status", "--bootstrap-server", ""], "kafka.bootstrap_servers is empty"),
         (["callback", "publish-metadata", "--source-server", ""], "--source-server is empty: expected HOST:PORT"),
         (["topics", "alter", "--topic", "a", "--partitions", "x"], "x: expected a whole number, 1 to 2147483647"),
         (["broker", "--port", "0", "--data", "/dev/null"], "cannot create the data folder /dev/null: File exists"),
         (["quotas", "describe", "-o", "xml"], "--output xml: expected table, json, yaml or jsonl"),
-        (["quotas", "apply", "/dev/null", "--yes"], "/dev/null: empty; for no quotas, write 'quotas: []' to a YAML"),
-        (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
-        (["dashboard", "--set", "dashboard.address=foo"], "dashboard: address: 'foo' is not an IP address"),
-        (["dashboard", "--set", "dashboard.address=0.0.0.0"], "from other machines, which requires token_file"),
-        (["quotas", "apply", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["observe", "import", "/etc"], "/etc: a folder; name its files, as in /etc/*"),
+        (["observe", "follow", "page.html"], "page.html: not a request log, no line has 'Completed request:'"),
+        (["observe", "import", "page.html", "--snapshot", "page.html"], "page.html: not a file of mutation-quota"),
         (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
         (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
         (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
         (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
-        (["quotas", "push", "--output", "json"], "a command that prints data cannot ask for confirmation: add --yes"),
         (["quotas", "push", "--yes", "--repair"], "--repair: only with --follow"),
         (
             ["quotas", "push", "--yes", "--follow", "--dry-run"],
@@ -59,14 +54,7 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["quotas", "pull", "--comment", "why"], "only with --apply"),
         (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
         (["report", "--quotas", "quotas.yaml"], "--quotas quotas.yaml: only with --requests"),
-        (
-            ["quotas", "drift", "--set", "broker.jars=/nowhere"],
-            "no jars in /nowhere; set broker.jars to a folder",
-        ),
         ([*ALTER, "--user", "\udcff", *RATE], "argument '\\udcff': not UTF-8\n"),
-        (["quotas", "history", "--entity-type", "users", "--entity-name", "\udcff"], "argument '\\udcff': not UTF-8\n"),
-        (["\udcff"], "argument '\\udcff': not UTF-8\n"),
-        (["buckets", "list", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server\n"),
         (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user, --yes)\n"),
         (["quotas", "frobnicate"], "No such command 'frobnicate'. There are: alter, cancel, describe, resolve, "),
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?\n"),
@@ -76,22 +64,16 @@ RECOMMEND = ["recommend", "--capacity", "9"]
             "--user takes one value, and is given 2 times",
         ),
         (["decisions", "list", "-o", "json", "--output=yaml"], "--output takes one value, and is given 2 times"),
-        (["decisions", "list", *["--limit", "5"] * 3], "--limit takes one value, and is given 3 times"),
         (["--settings", "a", "--settings", "b", "status"], "--settings takes one value, and is given 2 times"),
-        (["recommend"], "Missing option '--capacity'. "),
         (["simulate", "requests.jsonl"], "Missing option '--quotas'. "),
-        (["recommend", "--capacity", "0"], "--capacity 0: expected mutations per second, above 0"),
         (["recommend", "--capacity", "inf"], "--capacity inf: expected mutations per second, above 0"),
         ([*RECOMMEND, "--reserve", "1"], "--reserve 1: expected a share of at least 0 and below 1"),
-        ([*RECOMMEND, "--reserve", "nan"], "--reserve nan: expected a share of at least 0 and below 1"),
         ([*RECOMMEND, "--over-allocation", "nan"], "--over-allocation nan: expected a number of at least 1"),
-        ([*RECOMMEND, "--requests", "nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
         *[
-            # before anything is said of the other file, here the checkout's own
-            ([*command, "nowhere", "--output-file", "README.md"], "nowhere: No such file or directory\n")
+            # before anything is said of the other file, which exists
+            ([*command, "nowhere", "--output-file", "page.html"], "nowhere: No such file or directory\n")
             for command in (["report", "--requests"], ["report", "--backtest"])
         ],
-        (["dead-letters", "resend", "--yes"], "which dead letters"),
         (["dead-letters", "resend", "requests-0-1", "--to", "-1h", "--yes"], "which dead letters"),
         (["dead-letters", "resend", "a-0-0", "b-0-0", "--value", "f"], "give exactly one id"),
         *[
@@ -105,25 +87,17 @@ RECOMMEND = ["recommend", "--capacity", "9"]
                 ["enforce", "--reset-state"],
             )
         ],
-        ([*SHOW, "quota.callback_class=nope.Nope"], "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
         ([*SHOW, "quota.callback_class=os.system"], "callback os.system: TypeError: not a ClientQuotaCallback"),
         ([*SHOW, "quota.callback_configs.typo=1"], "callback quota.callbacks.default.DefaultQuotaCallback: takes no "),
-        ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka rejects a property: No such configuration property: "nope"'),
-        ([*SHOW, "spark.jars=/nope"], "no jars in /nope; set spark.jars to a folder with jars"),
         ([*SHOW, "broker.jars=/nope"], "no jars in /nope; set broker.jars to a folder with jars"),
         *[
-            (
-                [*ALTER, "--user", "alice", "--add-config", f"controller_mutation_rate={value}"],
-                f"above 0, got {value!r}",
-            )
-            for value in ("nan", "inf", "-inf", "0", "-1", ".5", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
+            ([*ALTER, "--user", "a", "--add-config", f"controller_mutation_rate={value}"], f"above 0, got {value!r}")
+            for value in ("nan", "inf", "0", ".5", "1_000", "\uff11\uff10", "")
         ],
         ([*ALTER, "--user", "alice", "--add-config", "producer_byte_rate=5"], "unknown config 'producer_byte_rate'"),
-        ([*ALTER, "--user", "alice"], "give --add-config"),
         ([*ALTER, *RATE], "whose quota?"),
         ([*ALTER, "--user", "", *RATE], "--user: the name is empty"),
         (["topics", "create", "--topic", "t", "--user", ""], "--user: the name is empty"),
-        (["topics", "delete", "--topic", "t", "--yes", "--client", " "], "--client: the name is empty"),
         *[
             ([*SCHEDULE, text], f"--effective-at '{text}': expected a time")
             for text in ("20270101", "1798761600", "tomorrow")
@@ -131,8 +105,9 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*SCHEDULE, "-1h"], "is in the past; a change can take effect now or later"),
     ],
 )
-def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
-    done = run(*args, "--set", "kafka.bootstrap_servers=127.0.0.1:1")
+def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error, tmp_path):
+    (tmp_path / "page.html").write_text("an old one")
+    done = run(*args, "--set", "kafka.bootstrap_servers=127.0.0.1:1", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("mutation-quota: ")
     assert error in done.stderr
@@ -145,14 +120,10 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
     ids=" ".join,
 )
 def test_an_unreachable_cluster_is_one_line_with_exit_code_1(args):
-    done = run("quotas", *args, "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
+    done = run("quotas", *args, "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1")
     assert (done.returncode, done.stdout) == (1, "")
     assert "127.0.0.1:1" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-class StatusRequestedError(Exception):
-    """Raised in place of the status."""
 
 
 @pytest.mark.parametrize(
@@ -163,15 +134,10 @@ class StatusRequestedError(Exception):
     ],
 )
 def test_status_polls_the_endpoint_of_the_settings_unless_others_are_named(monkeypatch, options, expected):
-    polled = []
-
-    def read_status(_settings, endpoints, _timeout):
-        polled.extend(endpoints)
-        raise StatusRequestedError
-
-    monkeypatch.setattr(assembly, "read_status", read_status)
-    done = CliRunner().invoke(app, ["status", "--set", "metrics.port=9464", *options])
-    assert isinstance(done.exception, StatusRequestedError)
+    asked = Mock(side_effect=MutationQuotaError("asked"))
+    monkeypatch.setattr(assembly, "read_status", asked)
+    assert run("status", "--set", "metrics.port=9464", *options).stderr == "mutation-quota: asked\n"
+    (_settings, polled, _timeout), _ = asked.call_args
     assert polled == expected
 
 
@@ -189,23 +155,19 @@ def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_for
 
     Log.timeline = timeline
     monkeypatch.setattr(log, "read_log", lambda _: Log)
-    lines = CliRunner().invoke(app, ["quotas", "describe", "--user", "alice"]).stdout.splitlines()
+    lines = run("quotas", "describe", "--user", "alice").stdout.splitlines()
     assert lines[:2] == ["No matching quota is in force.", "Scheduled changes:"]
 
 
-@pytest.mark.parametrize(
-    ("count", "dry_run", "expected"),
-    [
-        (0, True, "Nothing to change.\n"),
-        (1, True, "1 change would be made: 1 removed.\n"),
-        (1, False, "1 change made: 1 removed.\n"),
-        (2, False, "2 changes made: 2 removed.\n"),
-    ],
-)
-def test_changes_are_counted_in_words_that_fit_the_number(capsys, count, dry_run, expected):
+def test_changes_are_counted_in_words_that_fit_the_number(capsys):
     step = Step(QuotaRecord(QuotaEntity("alice"), None), None, None)
-    print_count([step] * count, dry_run=dry_run)
-    assert capsys.readouterr().out == expected
+    for count, dry_run in ((0, True), (1, True), (2, False)):
+        print_count([step] * count, dry_run=dry_run)
+    assert capsys.readouterr().out.splitlines() == [
+        "Nothing to change.",
+        "1 change would be made: 1 removed.",
+        "2 changes made: 2 removed.",
+    ]
 
 
 def test_changes_are_counted_by_kind():

@@ -52,7 +52,8 @@ def test_the_list_shows_the_time_up_to_which_the_audit_has_decisions(listed, opt
 
 
 def test_a_period_that_the_audit_has_passed_is_complete(listed):
-    assert listed("--to", str(NOON + 1)).stderr == ""
+    done = listed("--to", str(NOON + 1))
+    assert (len(done.stdout.splitlines()), done.stderr) == (2, "")  # the heading and a decision
 
 
 def test_json_has_the_time_of_the_newest_decision_of_all_clients(listed):

@@ -6,13 +6,15 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 
 from jobs.cli.log import set_verbose, start_log
+from jobs.spark.failures import QueryFailed
 from tests.support.programs import command_line, run
 
-UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
+UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1"]
 
 
 def test_a_json_error_is_an_event_and_with_debug_has_its_origin():
@@ -28,17 +30,8 @@ def test_a_json_error_is_an_event_and_with_debug_has_its_origin():
 
 def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
     monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
-    program = """
-import jobs.__main__
-from jobs.spark.failures import QueryFailed
-
-def fail(**_):
-    raise QueryFailed("audit", "no space", batch=0)
-
-jobs.__main__.app = fail
-jobs.__main__.main()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    monkeypatch.setattr("jobs.__main__.app", Mock(side_effect=QueryFailed("audit", "no space", batch=0)))
+    done = run("audit")
     event = json.loads(done.stderr)
     assert done.returncode == 1
     assert (event["message"], event["query"], event["batch"]) == ("audit failed: no space", "audit", 0)

@@ -83,32 +83,6 @@ def test_the_requests_are_reported(log):
     assert done.stdout.startswith("Wrote report.html: 3 requests of 2026-11-22T17:39:50")
 
 
-@pytest.mark.parametrize(
-    ("args", "error"),
-    [
-        (("import", "quotas.yaml"), "quotas.yaml: not a request log, no line has 'Completed request:'; brokers"),
-        (("follow", "quotas.yaml", "--bootstrap-server", "127.0.0.1:1"), "quotas.yaml: not a request log, no line has"),
-        (
-            ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
-            "--output-file quotas.yaml: the file exists; add --force",
-        ),
-        (("import", "kafka-request.log", "--set", "observe.time_zone=Mars"), "'Mars' is not a time zone, such as UTC"),
-        (
-            ("import", "kafka-request.log", "--set", "observe.principal_mapping_rules=x"),
-            "principal rules: expected RULE:pattern/",
-        ),
-        (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: not a file of mutation-quota"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else " ".join(value),
-)
-def test_an_error_is_reported_in_one_line(log, args, error):
-    done = run("observe", *args, cwd=log)
-    assert done.returncode == 2
-    assert done.stderr.startswith("mutation-quota: ")
-    assert error in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_a_failure_leaves_no_file(log):
     assert imported(log, "quotas.yaml").returncode == 2
     assert not list(log.glob("*requests*"))

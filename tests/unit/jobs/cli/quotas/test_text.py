@@ -127,7 +127,10 @@ def test_a_list_of_quotas_with_a_long_name_lacks_columns_and_says_which(lines_of
 
 def test_defaults_are_explained_only_if_a_quota_has_them(lines_of):
     own = QuotaChange(ALICE, Quota(7.5, 1000.0, 60_000), 2000)
-    assert not any("default" in line for line in lines_of(print_quotas, [own], [], Window()))
+    assert lines_of(print_quotas, [own], [], Window()) == [
+        "USER   CLIENT-ID  RATE/S  BURST  MAX DEBT  SHADOW  SINCE",
+        "alice  -             7.5   1000     1 min  no      1970-01-01T00:00:02Z",
+    ]
 
 
 def test_a_client_without_a_quota_is_unlimited(resolved):
