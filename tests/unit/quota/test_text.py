@@ -11,19 +11,10 @@ def test_a_count_has_its_noun():
 
 @pytest.mark.parametrize(
     ("tokens", "shown"),
-    [(-0.3, "-0.3"), (-8.74, "-8.7"), (-10.6, "-11"), (0.0, "0.0"), (0.04, "0.0"), (9.97, "10"), (-9.97, "-10")],
+    [(-0.0001, "-0.1"), (-8.74, "-8.7"), (-10.6, "-11"), (0.04, "0.0"), (9.97, "10"), (-12345.6, "-12,346")],
 )
-def test_tokens_near_zero_have_a_decimal(tokens, shown):
+def test_tokens_near_zero_have_a_decimal_and_a_debt_is_never_shown_as_zero(tokens, shown):
     assert format_tokens(tokens) == shown
-
-
-@pytest.mark.parametrize("tokens", [-0.04, -0.0001])
-def test_a_debt_is_never_shown_as_zero(tokens):
-    assert format_tokens(tokens) == "-0.1"
-
-
-def test_thousands_of_tokens_are_separated():
-    assert format_tokens(-12345.6) == "-12,346"
 
 
 @pytest.mark.parametrize(
@@ -31,16 +22,12 @@ def test_thousands_of_tokens_are_separated():
     [
         (0, "0 s"),
         (1, "1 ms"),
-        (999, "999 ms"),
-        (12_000, "12 s"),
         (27_862, "27.9 s"),
         (59_901, "1 min"),
         (61_000, "1 min 1 s"),
         (3_599_999, "1 h"),
         (4_985_812, "1 h 24 min"),
-        (86_399_999, "1 d"),
         (2**31 - 1, "24 d 21 h"),
-        (2_592_000_000, "30 d"),
         (1e9 * 86_400_000, "1,000,000,000 d"),
     ],
 )
@@ -56,11 +43,9 @@ def test_a_rate_of_one_is_singular():
     ("epoch_ms", "expected"),
     [
         (-1, "the beginning"),
-        (0, "1970-01-01T00:00:00.000Z"),
         (9_550_596_416_137, "2272-08-24T07:26:56.137Z"),  # a float has too few digits for its milliseconds
         (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
         (253_402_300_800_000, "253402300800000"),
-        (10**30, "1" + "0" * 30),
     ],
 )
 def test_a_time_is_shown_to_the_millisecond_and_as_a_number_after_the_year_9999(epoch_ms, expected):

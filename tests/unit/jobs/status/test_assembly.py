@@ -167,35 +167,29 @@ def test_what_is_missing_or_unsuitable_is_a_problem(settings, given, problems):
     assert status.ok is not bool(problems)
 
 
-def test_a_topic_that_differs_from_the_jobs_defaults_is_reported_and_not_a_problem(settings):
-    grown = {REQUESTS: topic(REQUESTS, 6)}
-
-    status = assemble(settings, facts(cluster(grown, {"mutation-results": {"retention.ms": "1000"}})))
-
-    differences = {
-        row.name: [
-            (difference.config, difference.created, difference.found)
-            for difference in row.differences
-            if difference.config != "max.message.bytes"
-        ]
-        for row in status.topics
-    }
-    assert differences[REQUESTS] == [("partitions", "2", "6")]
-    assert differences["mutation-results"] == [("retention.ms", "604800000", "1000")]
-    assert status.ok
+THREE_BROKERS = cluster(configs={REQUESTS: {"unclean.leader.election.enable": "true"}})
+THREE_BROKERS = replace(THREE_BROKERS, layout=replace(THREE_BROKERS.layout, brokers=(1, 2, 3)))
 
 
-def test_a_topic_that_would_be_lost_with_one_of_three_brokers_is_reported_and_not_a_problem(settings):
-    one_broker = cluster(configs={REQUESTS: {"unclean.leader.election.enable": "true"}})
-    three = replace(one_broker, layout=replace(one_broker.layout, brokers=(1, 2, 3)))
+@pytest.mark.parametrize(
+    ("found", "name", "difference"),
+    [
+        (cluster({REQUESTS: topic(REQUESTS, 6)}), REQUESTS, ("partitions", "2", "6")),
+        (
+            cluster(configs={"mutation-results": {"retention.ms": "1000"}}),
+            "mutation-results",
+            ("retention.ms", "604800000", "1000"),
+        ),
+        # it would be lost with one of the brokers
+        (THREE_BROKERS, REQUESTS, ("replication.factor", "3", "1")),
+    ],
+)
+def test_a_topic_that_differs_from_the_jobs_defaults_is_reported_and_not_a_problem(settings, found, name, difference):
+    status = assemble(settings, facts(found))
 
-    (row,) = [row for row in assemble(settings, facts(three)).topics if row.name == REQUESTS]
-
-    assert [
-        (difference.config, difference.created, difference.found)
-        for difference in row.differences
-        if difference.config != "max.message.bytes"
-    ] == [("replication.factor", "3", "1")]
+    (row,) = [row for row in status.topics if row.name == name]
+    found = [(each.config, each.created, each.found) for each in row.differences if each.config != "max.message.bytes"]
+    assert (found, status.ok) == ([difference], True)
 
 
 def test_a_missing_topic_of_a_user_is_a_problem_unless_it_is_retired():
@@ -221,18 +215,19 @@ def test_the_topics_of_users_replace_the_shared_one():
     assert status.ok
 
 
-@pytest.mark.parametrize(("is_running", "by"), [(True, "its lease"), (False, "its lease"), (None, None)])
-def test_a_lease_of_this_machine_tells_whether_its_query_runs(settings, is_running, by):
-    stored = storage(enforce=checkpoint("enforce", 3, is_running=is_running))
-    row = query(assemble(settings, facts(storage_facts=stored)), "enforce")
-    assert (row.running, row.running_by) == (is_running, by)
-
-
-def test_an_endpoint_reports_its_running_queries(settings):
-    status = assemble(settings, facts(endpoints=[EndpointStatus("h:1", ready=True, jobs=["enforce"])]))
-
-    assert (query(status, "enforce").running, query(status, "enforce").running_by) == (True, "metrics at h:1")
-    assert query(status, "audit").running is None
+@pytest.mark.parametrize(
+    ("lease", "endpoints", "running"),
+    [
+        (True, [], (True, "its lease")),
+        (False, [], (False, "its lease")),
+        (None, [], (None, None)),
+        (None, [EndpointStatus("h:1", ready=True, jobs=["enforce"])], (True, "metrics at h:1")),
+    ],
+)
+def test_a_lease_of_this_machine_or_an_endpoint_tells_whether_a_query_runs(settings, lease, endpoints, running):
+    stored = storage(enforce=checkpoint("enforce", 3, is_running=lease))
+    status = assemble(settings, facts(storage_facts=stored, endpoints=endpoints))
+    assert [(row.running, row.running_by) for row in status.queries] == [running, (None, None)]
 
 
 @pytest.mark.parametrize(("age_ms", "running"), [(31_000, True), (95_000, False)])

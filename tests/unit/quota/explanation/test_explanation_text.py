@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from quota.explanation.explanation_text import explanation_lines
-from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, decided_one_by_one, explained
+from tests.support.explanations import CHANGED, FIVE, RESET, WORKED, decided, decided_one_by_one, explained
 from tests.support.factories import PERMISSIVE
 
 STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise rejected"
@@ -53,7 +53,6 @@ DEBT = (0, [560], {})
         (WORKED, [], "unknown since when and by whom"),
         (WORKED[:1], [FIVE], "500: no earlier decision charged the bucket, so it was full"),
         (WORKED[1:2], [FIVE], "K before is computed as 500, recorded -60: the table does not reach back"),
-        (CHANGED, [FIVE, TEN], "min(-50 + 1 s * 10/s, 1000) = -40 at 1970-01-01T00:00:03.000Z"),
         (CHANGED, [FIVE], "K before -40 cannot be checked: the quota changed since the bucket was written"),
         (
             decided(DEBT, (2000, [80], {"reset_at": 1000})),
