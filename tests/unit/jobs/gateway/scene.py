@@ -7,7 +7,6 @@ from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
 from quota.kafka.asking import Asked
 from quota.records.decision_request import DecisionReply
-from quota.records.entity import QuotaEntity
 from tests.unit.quota.gateway.play import FakePorts, Play, decision_on
 
 LISTENER = Listener(1, ("kafka", 9092))
@@ -64,27 +63,18 @@ class FakeDecisions:
 
 
 class FakeRates:
-    """Records the accesses to the quota log, which end when `done` is set: with an error if there is one."""
+    """Counts the alterations of the quota log, which never end by themselves."""
 
     def __init__(self):
-        self.done, self.error, self.calls, self.cancelled = asyncio.Event(), None, [], 0
+        self.called = self.cancelled = 0
 
-    async def read(self):
-        await self._wait("read")
-        return {QuotaEntity("alice"): 5.0}
-
-    async def alter(self, changes, author, comment):
-        await self._wait(dict(changes), author, comment)
-
-    async def _wait(self, *call):
-        self.calls.append(call)
+    async def alter(self, *_):
+        self.called += 1
         try:
-            await self.done.wait()
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        if self.error:
-            raise self.error
 
 
 class ConnectionHost:
