@@ -1,9 +1,9 @@
 """Quotas of a cluster: by Kafka's own kafka-configs.sh, as operators set and describe them, and by requests."""
 
-import re
 import subprocess
 
 from tests.support.checkout import CHECKOUT
+from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
 _DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS = 48, 49
@@ -11,7 +11,6 @@ _TYPES = {"users": ("user", "user-principal"), "clients": ("client-id", "client-
 """The name of a type in requests and in the text of an entity, by that of kafka-configs.sh."""
 _JARS = CHECKOUT / ".jars" / "broker"
 _UTF_8 = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
-_LINE = re.compile(r"^Quota configs for (.*?) are (.*)$", re.MULTILINE)
 
 
 def kafka_configs(address, *args):
@@ -23,47 +22,32 @@ def kafka_configs(address, *args):
     return done.stdout
 
 
-def set_by_kafka(address, entity, **configs):
-    """Set quotas of an entity, given as in `as_arguments`; those that are None are removed."""
-    added = [f"{name}={value}" for name, value in configs.items() if value is not None]
-    deleted = [name for name, value in configs.items() if value is None]
-    changes = ["--add-config", ",".join(added)] if added else []
-    changes += ["--delete-config", ",".join(deleted)] if deleted else []
-    kafka_configs(address, "--alter", *as_arguments(entity), *changes)
-
-
-def shown_by_kafka(address, *types):
-    """Return the quotas that are set for entities of these types: the configs by Kafka's text of the entity."""
-    args = [part for kind in types for part in ("--entity-type", kind)]
-    shown = _LINE.findall(kafka_configs(address, "--describe", *args))
-    return {entity: dict(config.split("=") for config in configs.split(", ")) for entity, configs in shown}
-
-
 def set_quotas(address, protocol, *entities, **configs):
-    """Set quotas of entities by a request, without a JVM; as `set_by_kafka` otherwise."""
+    """Set quotas of entities such as {"users": "alice", "clients": None}, where None is the default.
+
+    Quotas that are None are removed.
+    """
     changes = [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs.items()]
     named = ([{"entityType": _TYPES[kind][0], "entityName": entity[kind]} for kind in entity] for entity in entities)
     _alter(address, protocol, [{"entity": entity, "ops": changes} for entity in named])
 
 
-def client_quotas(address, protocol, *types):
-    """Return what `shown_by_kafka` does, by a request, and values as numbers; all quotas if no types are given."""
-    wanted = {_TYPES[kind][0] for kind in types}
+def client_quotas(address, protocol):
+    """Return all quotas that are set: the configs by Kafka's text of the entity."""
     shown = {}
     for entry in _entries(address, protocol):
         names = {part["entityType"]: part["entityName"] for part in entry["entity"]}
-        if wanted in (names.keys(), set()):
-            parts = [
-                f"{text} '{names[kind]}'" if names[kind] is not None else f"the default {text}"
-                for kind, text in _TYPES.values()
-                if kind in names
-            ]
-            shown[", ".join(parts)] = {value["key"]: value["value"] for value in entry["values"]}
+        parts = [
+            f"{text} '{names[kind]}'" if names[kind] is not None else f"the default {text}"
+            for kind, text in _TYPES.values()
+            if kind in names
+        ]
+        shown[", ".join(parts)] = {value["key"]: value["value"] for value in entry["values"]}
     return shown
 
 
 def remove_all_quotas(address, protocol):
-    """Remove all quotas of all clients."""
+    """Remove all quotas of all clients, and wait until the broker shows none."""
     changes = [
         {
             "entity": entry["entity"],
@@ -72,6 +56,7 @@ def remove_all_quotas(address, protocol):
         for entry in _entries(address, protocol)
     ]
     _alter(address, protocol, changes)
+    until(lambda: not _entries(address, protocol))
 
 
 def _entries(address, protocol):
@@ -88,11 +73,3 @@ def _alter(address, protocol, entries):
 def _client(address, protocol):
     host, _, port = address.partition(":")
     return WireClient((host, int(port)), protocol, "tests")
-
-
-def as_arguments(entity):
-    """Return the options for an entity such as {"users": "alice", "clients": None}; None is the default."""
-    args = []
-    for kind, name in entity.items():
-        args += ["--entity-type", kind, *(["--entity-default"] if name is None else ["--entity-name", name])]
-    return args

@@ -1,6 +1,6 @@
 """`quotas push`, `pull` and `drift` on a real broker.
 
-Its quotas are set and read by Kafka's own tool in the first test and in that of the page, and by requests in others.
+Its quotas are set and read by Kafka's own tool in the test of the page, and by requests in others.
 """
 
 import json
@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import threading
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -23,16 +22,9 @@ from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from quota.wire.api_keys import ApiKey
 from tests.support.checkout import CHECKOUT
-from tests.support.deployment import as_options
+from tests.support.deployment import as_options, prepared_deployment
 from tests.support.gateway import protocol
-from tests.support.kafka_configs import (
-    client_quotas,
-    kafka_configs,
-    remove_all_quotas,
-    set_by_kafka,
-    set_quotas,
-    shown_by_kafka,
-)
+from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas, set_quotas
 from tests.support.monitoring import served_samples
 from tests.support.programs import command_line, run
 from tests.support.scripted_broker import ScriptedBroker
@@ -46,14 +38,9 @@ SHADOW = "is in shadow, and not pushed, since brokers would enforce it"
 @pytest.fixture(autouse=True)
 def no_quotas(broker):
     """The cluster has no quotas but those of the test."""
-    _remove_quotas(broker)
-    yield
-    _remove_quotas(broker)
-
-
-def _remove_quotas(broker):
     remove_all_quotas(broker.address, protocol())
-    until(lambda: not client_quotas(broker.address, protocol()))
+    yield
+    remove_all_quotas(broker.address, protocol())
 
 
 @pytest.fixture
@@ -75,16 +62,15 @@ def quotas(deployment, tmp_path):
     return _run
 
 
-def rates(address, *types):
-    """Return the rates of entities of these types, users by default; other quotas are omitted."""
-    shown = client_quotas(address, protocol(), *(types or ("users",)))
-    return {entity: configs[RATE] for entity, configs in shown.items() if RATE in configs}
+def rates(address):
+    """Return the rates of all entities; other quotas are omitted."""
+    return {entity: configs[RATE] for entity, configs in client_quotas(address, protocol()).items() if RATE in configs}
 
 
 def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(broker, wrote, quotas):
     """Names of any Unicode, defaults, and the same twice; what else a client may be limited by stays."""
     address = broker.address
-    set_by_kafka(address, {"users": "alice"}, producer_byte_rate=1000, controller_mutation_rate=1)
+    set_quotas(address, protocol(), {"users": "alice"}, producer_byte_rate=1000, controller_mutation_rate=1)
     set_quotas(address, protocol(), {"users": "gone"}, consumer_byte_rate=2000, controller_mutation_rate=2)
     set_quotas(address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
     set_quotas(address, protocol(), {"ips": "10.0.0.1"}, connection_creation_rate=9)
@@ -118,7 +104,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         f"user-principal 'shady': {SHADOW}; the quota of {wider} applies there instead",
         f"user-principal 'later': becomes {RATE}=9.0 from 2096-10-02T07:06:40.000Z on, and not before",
     ]
-    assert client_quotas(address, protocol(), "users")["user-principal 'alice'"][RATE] == 1.0
+    assert rates(address) == {"user-principal 'alice'": 1, "user-principal 'gone'": 2, "user-principal 'theirs'": 3}
 
     done = quotas("push", "--yes", "--output", "json")
     assert (done["applied"], len(done["changes"]), len(done["notes"])) == (True, 6, 4)
@@ -129,43 +115,44 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         "after": {RATE: 5.0},
         "effective_at": None,
     }
-    assert shown_by_kafka(address, "users") == {
-        "user-principal 'alice'": {RATE: "5.0", "producer_byte_rate": "1000.0"},
-        "user-principal 'gone'": {"consumer_byte_rate": "2000.0"},
-        "user-principal 'theirs'": {RATE: "3.0"},
-        "the default user-principal": {RATE: "1.0"},
+    assert client_quotas(address, protocol()) == {
+        "user-principal 'alice'": {RATE: 5.0, "producer_byte_rate": 1000.0},
+        "user-principal 'gone'": {"consumer_byte_rate": 2000.0},
+        "user-principal 'theirs'": {RATE: 3.0},
+        "the default user-principal": {RATE: 1.0},
+        "user-principal 'O=Ü, CN='дж' 100%/\u202e', client-id 'app ✓'": {RATE: 0.1},
+        "the default user-principal, the default client-id": {RATE: 2.5},
+        "client-id 'app'": {RATE: 7.0},
+        "ip '10.0.0.1'": {"connection_creation_rate": 9.0},
     }
-    assert shown_by_kafka(address, "users", "clients") == {
-        "user-principal 'O=Ü, CN='дж' 100%/\u202e', client-id 'app ✓'": {RATE: "0.1"},
-        "the default user-principal, the default client-id": {RATE: "2.5"},
-    }
-    assert shown_by_kafka(address, "clients") == {"client-id 'app'": {RATE: "7.0"}}
-    assert client_quotas(address, protocol(), "ips") == {"ip '10.0.0.1'": {"connection_creation_rate": 9.0}}
     assert quotas("push", "--yes")[0][-1] == "Nothing to change."
 
 
-def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wrote, quotas):
-    wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
+def test_a_foreign_change_is_drift_until_it_is_undone_or_imported(broker, wrote, quotas, deployment):
+    """The imported one has an author and a comment in the log, and what is scheduled there stays."""
+    wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, effective_at=4_000_000_000_000))
+    wrote(QuotaRecord(QuotaEntity("bob"), 7.0))
     quotas("push", "--yes")
-    assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
     assert quotas("drift", "--output", "json") == {"differs": False, "differences": []}
     set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
     set_quotas(broker.address, protocol(), {"users": "bob"}, controller_mutation_rate=None)
     set_quotas(broker.address, protocol(), {"clients": None}, controller_mutation_rate=2)
-    lines, _ = quotas("drift", exit_code=3)
-    assert lines == [
-        f"+ the default client-id: {RATE}=2.0",
-        f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0",
-        f"- user-principal 'bob': {RATE}=7.0",
-        f"3 quotas of Kafka at {broker.address} differ from the log.",
-    ]
     drift = quotas("drift", "--output", "json", exit_code=3)
-    assert (drift["differs"], [difference["difference"] for difference in drift["differences"]]) == (
-        True,
-        ["only_there", "changed", "missing"],
-    )
+    kinds = [(difference["entity"], difference["difference"]) for difference in drift["differences"]]
+    assert kinds == [({"client-id": None}, "only_there"), ({"user": "alice"}, "changed"), ({"user": "bob"}, "missing")]
     quotas("push", "--yes", "--prune")
-    quotas("drift")
+    assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
+
+    set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
+    plan, warnings = quotas("pull", "--apply", "--dry-run", exit_code=3)
+    assert plan == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", "1 change would be made: 1 changed."]
+    assert warnings == ["warning: user-principal 'alice': the change scheduled for 2096-10-02T07:06:40.000Z stays"]
+    assert quotas("pull", "--apply", "--yes", "--output", "json")["applied"] is True
+    log = read_log(deployment, with_entries=True)
+    assert [change.quota for change in log.timeline.scheduled(log.now)] == [Quota(50.0)]
+    last = log.entries[-1].record
+    assert (last.altered_by, last.comment) == ("ann", f"pulled from Kafka at {broker.address}")
+    assert quotas("pull", "--apply", "--yes")[0] == ["Nothing to change."]
 
 
 def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, tmp_path):
@@ -187,51 +174,14 @@ def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, t
         f"  {RATE}: 2.0",
     ]
     assert warnings == []
-    assert quotas("pull", "--output-file", "-")[0] == lines
     assert "Wrote quotas.yaml: " in quotas("pull", "--output-file", "quotas.yaml")[0][0]
     assert (tmp_path / "quotas.yaml").read_text().splitlines() == lines
-    assert "the file exists; add --force" in quotas("pull", "--output-file", "quotas.yaml", exit_code=2)[1][0]
     quotas("apply", "quotas.yaml", "--yes")
     described = quotas("describe", "--output", "json")["quotas"]
     assert [(quota["entity"], quota[RATE]) for quota in described] == [
         ({"user": "ж"}, 5.5),
         ({"user": None, "client-id": "app"}, 2.0),
     ]
-
-
-def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas, deployment):
-    """The log has the author and the comment, and keeps options and scheduled changes that no broker has."""
-    wrote(
-        QuotaRecord(ALICE, 5.0, 500.0, 60_000),
-        QuotaRecord(ALICE, 50.0, effective_at=4_000_000_000_000),
-        QuotaRecord(QuotaEntity("bob"), 7.0),
-        QuotaRecord(QuotaEntity("shady"), 9.0, shadow=True),
-    )
-    set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
-    set_quotas(broker.address, protocol(), {"users": None}, controller_mutation_rate=1)
-    plan, warnings = quotas("pull", "--apply", "--dry-run", exit_code=3)
-    options = "controller_mutation_burst=500.0,max_debt_ms=60000"
-    assert plan == [
-        f"~ user-principal 'alice': {RATE}=5.0,{options} -> {RATE}=9.0,{options}",
-        f"- user-principal 'bob': {RATE}=7.0",
-        f"+ the default user-principal: {RATE}=1.0",
-        "3 changes would be made: 1 added, 1 changed, 1 removed.",
-    ]
-    assert warnings == ["warning: user-principal 'alice': the change scheduled for 2096-10-02T07:06:40.000Z stays"]
-    assert quotas("pull", "--apply", "--yes", "--output", "json")["applied"] is True
-    log = read_log(deployment, with_entries=True)
-    assert {change.entity.user: change.quota for change in log.timeline.configured(log.now)} == {
-        "alice": Quota(9.0, 500.0, 60_000),
-        None: Quota(1.0),
-        "shady": Quota(9.0, shadow=True),
-    }
-    assert [change.quota for change in log.timeline.scheduled(log.now)] == [Quota(50.0)]
-    last = log.entries[-1].record
-    assert (last.altered_by, last.comment) == ("ann", f"pulled from Kafka at {broker.address}")
-    assert quotas("pull", "--apply", "--yes")[0] == ["Nothing to change."]
-    set_quotas(broker.address, protocol(), {"users": None}, controller_mutation_rate=3)
-    quotas("pull", "--apply", "--yes", "--comment", "agreed")
-    assert read_log(deployment, with_entries=True).entries[-1].record.comment == "agreed"
 
 
 def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
@@ -243,7 +193,7 @@ def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
 
 @contextmanager
 def following(deployment, *options):
-    """Run the service inside the block, and end it by Ctrl-C."""
+    """Run the service inside the block, which gets the lines of its log as they come, and end it by Ctrl-C."""
     command = command_line(*as_options(deployment, *options), "quotas", "push", "--yes", "--follow")
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     lines = []
@@ -255,7 +205,7 @@ def following(deployment, *options):
     reader.start()
     try:
         until(lambda: any(line.startswith("running: push") for line in lines))
-        yield
+        yield lines
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0, lines
     finally:
@@ -265,20 +215,23 @@ def following(deployment, *options):
         process.stderr.close()
 
 
-def test_a_service_pushes_changes_at_once_and_scheduled_ones_when_they_are_due(broker, wrote, deployment):
-    """Its metrics have the time of the comparison."""
-    wrote(QuotaRecord(ALICE, 5.0))
+def test_a_service_pushes_changes_at_once_and_those_of_an_outage_after_it(base_settings, another_broker, tmp_path):
+    """It waits for the brokers of the log and of the quotas, which are the same here, and logs this once."""
+    settings = prepared_deployment(base_settings, another_broker, "push-follow", tmp_path)
+    write_records(settings, [QuotaRecord(ALICE, 5.0)])
     port = free_port()
-    with following(deployment, f"metrics.port={port}"):
-        assert rates(broker.address) == {"user-principal 'alice'": 5.0}
+    with following(settings, f"metrics.port={port}", "kafka.timeout_seconds=2") as lines:
+        assert rates(another_broker.address) == {"user-principal 'alice'": 5.0}
         until(lambda: ("mutation_quota_push_last_comparison_timestamp_seconds",) in served_samples(port))
-        due = round(time.time() * 1000) + 8_000
-        wrote(QuotaRecord(QuotaEntity("bob"), 7.0), QuotaRecord(ALICE, 50.0, effective_at=due))
-        until(lambda: rates(broker.address) == {"user-principal 'alice'": 5.0, "user-principal 'bob'": 7.0})
-        until(lambda: rates(broker.address) == {"user-principal 'alice'": 50.0, "user-principal 'bob'": 7.0})
-        assert time.time() * 1000 >= due
-        wrote(QuotaRecord(ALICE, None))
-        until(lambda: rates(broker.address) == {"user-principal 'bob'": 7.0})
+        write_records(settings, [QuotaRecord(QuotaEntity("bob"), 7.0)])
+        until(lambda: rates(another_broker.address) == {"user-principal 'alice'": 5.0, "user-principal 'bob'": 7.0})
+        another_broker.stop()
+        until(lambda: any(line.endswith(": retrying") for line in lines))
+        another_broker.start()
+        write_records(settings, [QuotaRecord(ALICE, None), QuotaRecord(QuotaEntity("bob"), 9.0)])
+        until(lambda: rates(another_broker.address) == {"user-principal 'bob'": 9.0})
+        until(lambda: lines[-1:] == ["continuing"])
+    assert [line for line in lines if line.endswith(("retrying", "continuing"))][1:] == ["continuing"]
 
 
 def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):

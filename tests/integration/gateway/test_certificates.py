@@ -2,7 +2,6 @@
 
 import ssl
 import time
-from types import SimpleNamespace
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -12,8 +11,8 @@ from jobs.sandbox.broker import HOST
 from quota.records.entity import QuotaEntity
 from tests.support.broker import GATEWAY_RULES, Authority, Certificate
 from tests.support.clients import QUIET
-from tests.support.deployment import as_options, prepared_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.deployment import as_options
+from tests.support.gateway import protocol
 from tests.support.programs import run
 from tests.support.waiting import until
 from tests.support.wire.requests import creation
@@ -21,10 +20,8 @@ from tests.support.wire_client import WireClient
 
 
 @pytest.fixture(scope="module")
-def mutual(base_settings, secured, tmp_path_factory):
+def mutual(serve, secured):
     """A gateway in front of a listener that trusts only its CA: trent may create all of his topics, mallory none."""
-    folder = tmp_path_factory.mktemp("certificates")
-    settings = prepared_deployment(base_settings, secured.broker, "certificates", folder)
     secured.allow("trent", [("TOPIC", "trent-", "PREFIXED", "ALL")])
     secured.allow("mallory", [("TOPIC", "mallory-", "PREFIXED", "ALL"), ("TOPIC", "trent-", "PREFIXED", "DESCRIBE")])
     own, issuer = secured.authority.sign("gateway-of-certificates", HOST), secured.issuer.own
@@ -40,8 +37,9 @@ def mutual(base_settings, secured, tmp_path_factory):
         f"gateway.ssl_issuer_key_location={issuer.key}",
         f"gateway.ssl_principal_mapping_rules={GATEWAY_RULES}",
     ]
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given) as gateway:
-        yield SimpleNamespace(settings=settings, job=job, gateway=gateway, secured=secured, given=given, folder=folder)
+    served = serve(secured.broker, *given)
+    served.secured = secured
+    return served
 
 
 def connected(mutual, certificate, port=None):

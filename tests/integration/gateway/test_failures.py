@@ -1,4 +1,4 @@
-"""Brokers that restart, gateways that stop, and several gateways at once, with a client in the midst of it."""
+"""Brokers that restart, a job that does not run, and gateways that stop or are several, each with its clients."""
 
 import signal
 import socket
@@ -13,7 +13,7 @@ from quota.records.entity import QuotaEntity
 from tests.support.deployment import prepared_deployment
 from tests.support.gateway import StandIn, running_gateway, wire_client
 from tests.support.waiting import until
-from tests.support.wire.requests import creation, deletion
+from tests.support.wire.requests import creation, deletion, growth, metadata
 
 
 def create(port, name):
@@ -57,6 +57,25 @@ def test_a_broker_restarts_under_connected_clients(base_settings, another_broker
             until(lambda: create(gateway.port, "after") in {0, 36})
             admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
             until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
+
+
+def test_topic_changes_continue_without_a_job_if_the_settings_say_so(prepared, tmp_path):
+    """`gateway.when_silent=open`: the first change waits for a decision, and those after it no more."""
+    given = ("gateway.when_silent=open", "gateway.decision_timeout_seconds=1")
+    with running_gateway(prepared, tmp_path / "gateway.log", *given) as gateway, wire_client(gateway.port) as client:
+        assert client.call(19, 7, creation("undecided", partitions=1))["topics"][0]["errorCode"] == 0
+        until(lambda: partitions_of(client, "undecided") == 1)
+        assert client.call(37, 3, growth(undecided=3))["results"][0]["errorCode"] == 0
+        until(lambda: partitions_of(client, "undecided") == 3)
+        assert client.call(20, 6, deletion("undecided"))["responses"][0]["errorCode"] == 0
+        until(lambda: partitions_of(client, "undecided") == 0)
+        assert gateway.log.read_text().count("no decision in time; check that mutation-quota enforce is running") == 1
+
+
+def partitions_of(client, name):
+    """Return the number of partitions of a topic at its brokers; 0 if there is no such topic."""
+    (topic,) = client.call(3, 12, metadata(name))["topics"]
+    return len(topic["partitions"])
 
 
 def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_path):

@@ -3,8 +3,8 @@
 import base64
 import hashlib
 import hmac
+import struct
 import time
-from types import SimpleNamespace
 
 import pytest
 from confluent_kafka.admin import (
@@ -21,8 +21,7 @@ from confluent_kafka.admin import (
 
 from tests.support.broker import SESSION_MS, add_scram_users
 from tests.support.clients import QUIET
-from tests.support.deployment import prepared_deployment
-from tests.support.gateway import StandIn, running_gateway, wire_client
+from tests.support.gateway import is_closed, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
 
@@ -42,10 +41,8 @@ def cluster_acl(user, operation):
 
 
 @pytest.fixture(scope="module")
-def sasl(base_settings, secured, tmp_path_factory):
+def sasl(serve, secured):
     """A gateway in front of the broker's listener with all mechanisms: alice may do all to her topics, bob see his."""
-    folder = tmp_path_factory.mktemp("identity")
-    settings = prepared_deployment(base_settings, secured.broker, "identity", folder)
     admin = secured.admin
     bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
     bindings += [acl("frank", right) for right in (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE)]
@@ -55,18 +52,15 @@ def sasl(base_settings, secured, tmp_path_factory):
     for future in made:
         future.result(30)
     add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {"carol": "carol-secret"})
-    target = [*secured.sasl_target, "gateway.default_partitions=7"]
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *target) as gateway:
-        port = int(secured.sasl_address.rpartition(":")[2])
-        yield SimpleNamespace(
-            job=job, gateway=gateway, broker_port=port, admin=admin, settings=settings, target=target, folder=folder
-        )
+    served = serve(secured.broker, *secured.sasl_target, "gateway.default_partitions=7")
+    served.admin, served.broker_port = admin, int(secured.sasl_address.rpartition(":")[2])
+    return served
 
 
 @pytest.fixture(scope="module")
 def hurried(sasl):
     """Another gateway at that listener, whose clients have little time."""
-    given = (*sasl.target, f"gateway.decision_timeout_seconds={DECISION_MS / 1000}")
+    given = (*sasl.given, f"gateway.decision_timeout_seconds={DECISION_MS / 1000}")
     soon = {"jobs.gateway.server._AUTHENTICATION_SECONDS": 2.0}
     with running_gateway(sasl.settings, sasl.folder / "hurried.log", *given, constants=soon) as gateway:
         yield gateway
@@ -101,7 +95,7 @@ def test_operations_that_an_acl_denies_are_denied_through_the_gateway(sasl):
             )
     direct, gateway = by_side
     assert gateway == direct
-    assert {code for results in gateway[:3] for code, _ in results.values()} <= {29, 3}
+    assert {code for results in gateway[:3] for code, _ in results.values()} == {29, 3}
     assert [request for request in sasl.job.requests if request.user == "bob"] == []
 
 
@@ -196,6 +190,50 @@ def test_a_client_has_the_principal_that_the_broker_authenticated(sasl, mechanis
     admin.delete_topics([name])[name].result(30)
     calls = [(request.user, request.client_id, request.topics[0].partitions) for request in sasl.job.requests[-3:]]
     assert calls == [(user, "librdkafka", 3), (user, "librdkafka", 2), (user, "librdkafka", 5)]
+
+
+def send_token(client, data):
+    """Send a bare token, and return the broker's."""
+    client.write(struct.pack(">i", len(data)) + data)
+    return client.receive()
+
+
+def with_bare_tokens(port):
+    """Log in as kafka-python 2.0.2 and aiokafka 0.12 do, and other clients of their time."""
+    client = wire_client(port)
+    assert client.call(17, 0, {"mechanism": "PLAIN"})["errorCode"] == 0
+    assert send_token(client, b"\0admin\0admin-secret") == b""
+    return client
+
+
+def test_a_mutation_after_bare_tokens_is_charged_to_their_user(sasl):
+    with with_bare_tokens(sasl.gateway.port) as client:
+        answer = client.call(19, 2, creation("old-made", partitions=3))
+    assert [topic["errorCode"] for topic in answer["topics"]] == [0]
+    request = sasl.job.requests[-1]
+    assert (request.user, [(topic.name, topic.partitions) for topic in request.topics]) == ("admin", [("old-made", 3)])
+
+
+def test_a_wrong_password_in_a_bare_token_closes_the_connection(sasl):
+    for port in sides(sasl):
+        with wire_client(port) as client:
+            client.call(17, 0, {"mechanism": "PLAIN"})
+            client.write(struct.pack(">i", 12) + b"\0admin\0wrong")
+            assert is_closed(client.socket)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_metadata_of_all_topics_in_the_first_versions_is_that_of_the_broker(sasl, version):
+    """Old clients request them whatever is offered, after bare tokens; in version 0 an empty list means all."""
+    answers = []
+    for port in sides(sasl):
+        with with_bare_tokens(port) as client:
+            answer = client.call(3, version, {"topics": None if version else []})
+        assert {broker.pop("port") for broker in answer["brokers"]} == {port}
+        answer["topics"].sort(key=lambda topic: topic["name"])
+        answers.append(answer)
+    assert answers[0] == answers[1]
+    assert {"alice-old", "bob-old"} <= {topic["name"] for topic in answers[0]["topics"]}
 
 
 def test_a_client_with_a_delegation_token_is_its_owner(sasl):
