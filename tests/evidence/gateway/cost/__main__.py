@@ -9,10 +9,8 @@ from typing import Any
 from confluent_kafka.admin import NewTopic
 
 from tests.evidence.command import Notify, run
-from tests.evidence.gateway.cost.bystanders import bystanders
 from tests.evidence.gateway.cost.calls import CONNECTIONS, PARTITIONS, latencies, listings, requests, throughput
 from tests.evidence.gateway.cost.connections import idle_connections
-from tests.evidence.gateway.cost.mutations import mutations
 from tests.evidence.gateway.cost.records import PACED, RECORD_BYTES, TOOLS, records
 from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
@@ -20,7 +18,6 @@ from tests.evidence.gateway.ground import Ground, on_ground
 from tests.evidence.machine import load, machine
 
 PAGE = Path(__file__).with_name("page.md.in")
-_MAX_SLOWER = 2.0
 _TOPIC = "called"
 
 
@@ -46,10 +43,6 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
             "sasl": idle_connections(ways.authenticating, calls[1], size, authenticates=True),
             "tls": idle_connections(ways.encrypting, calls[1], size),
         }
-        notify("creates and deletes")
-        changed = mutations(ways, settings, size)
-        notify("a client beside others")
-        beside = bystanders(ways, calls[2], settings, size)
         notify("a large Metadata response")
         listed = listings(ways.plain, size)
     notify("Kafka's own performance tools")
@@ -58,13 +51,11 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     fixed |= {"tools": TOOLS, "record_bytes": RECORD_BYTES, "paced": PACED}
     return {
         "size": asdict(size) | fixed,
-        "goals": goals(single, idle, changed) | shares(streamed, beside),
+        "goals": costs(single, idle) | shares(streamed),
         "calls": single,
         "concurrent": many,
         "idle": idle,
-        "mutations": changed,
         "records": streamed,
-        "bystanders": beside,
         "listings": listed,
         "load": {"before": before, "after": load()},
         "on": machine(),
@@ -75,8 +66,8 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
     return measure(where, SMOKE if options.smoke else FULL, notify)
 
 
-def goals(calls: Sequence[Row], idle: dict[str, Row], changed: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the goals with the measured values; ListOffsets has none, because nothing of it is parsed."""
+def costs(calls: Sequence[Row], idle: dict[str, Row]) -> dict[str, dict[str, Any]]:
+    """Return the goals of calls and connections; ListOffsets has none, because nothing of it is parsed."""
     measured = {
         "call_ms": (
             max(row["above_ms"] for row in calls if row["route"] != DIRECT and row["call"] != "ListOffsets"),
@@ -84,23 +75,21 @@ def goals(calls: Sequence[Row], idle: dict[str, Row], changed: Sequence[Row]) ->
         ),
         "connection_kb": (max(idle[kind]["memory_each_kb"] for kind in ("plain", "sasl")), 10.0),
         "tls_connection_kb": (idle["tls"]["memory_each_kb"], 100.0),
-        "create_ms": (changed[0]["above_ms"], 30.0),
     }
     return {
         name: {"measured": value, "at_most": most, "met": value <= most} for name, (value, most) in measured.items()
     }
 
 
-def shares(streamed: Sequence[Row], beside: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the goals of records through one gateway, as shares of direct ones, and of a client beside others."""
+def shares(streamed: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the goals of records through one gateway, as shares of direct ones."""
     compared: dict[str, dict[str, Any]] = {}
     for encryption, least in (("plaintext", 0.9), ("TLS", 0.8)):
         row = next(row for row in streamed if (row["encryption"], row["route"]) == (encryption, "one gateway"))
         measured = {kind: row[f"{kind}_of_direct"] for kind in ("produced", "consumed")}
         met = min(measured.values()) >= least
         compared[f"records_{encryption.lower()}"] = measured | {"at_least": least, "met": met}
-    slowest = max(row["of_idle"] for row in beside)
-    return compared | {"bystander": {"measured": slowest, "at_most": _MAX_SLOWER, "met": slowest <= _MAX_SLOWER}}
+    return compared
 
 
 if __name__ == "__main__":
