@@ -52,14 +52,6 @@ fetch.max.bytes=104857600
 group.initial.rebalance.delay.ms=0
 """
 
-# Where a second broker of that cluster differs.
-_SECOND_PROPERTIES = """\
-process.roles=broker
-node.id=2
-listeners=PLAINTEXT://{{host}}:{{port}},TLS://{{host}}:{tls}
-advertised.listeners=PLAINTEXT://{{host}}:{{port}},TLS://{{host}}:{tls}
-"""
-
 _FETCH_VERSION = 12
 
 WINDOW_NUM = 6
@@ -80,9 +72,6 @@ class Ground:
     settings: Settings
     """Settings whose cluster is the broker."""
     jars: Path
-    broker: Broker
-    second: Broker
-    """One that joins the cluster when it is started; its clients need no authentication, with or without TLS."""
     port: int
     """Port of the broker's own listener."""
     sasl: int
@@ -111,13 +100,20 @@ class Ground:
         """Return what a client needs to connect by TLS."""
         return ssl.create_default_context(cafile=str(self.authority.path))
 
-    def stored_records(self, topic: str, max_bytes: int = 1 << 20) -> bytes:
+    def stored_records(self, topic: str) -> bytes:
         """Return the first batch or batches of a topic's partition 0, as they are stored."""
-        partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": max_bytes}
+        partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1 << 20}
         topics = [{"topic": topic, "partitions": [partition]}]
         with self.connect(self.port) as client:
             answer = client.call(ApiKey.FETCH, _FETCH_VERSION, {"maxWaitMs": 1000, "minBytes": 1, "topics": topics})
         return answer["responses"][0]["partitions"][0]["records"]
+
+    def encryption(self, name: str) -> tuple[str, ...]:
+        """Return the settings of a gateway with TLS on both sides; its certificate, of that name, is made."""
+        own = self.authority.sign(name, HOST)
+        clients = (f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={own.key}")
+        target = ("target.security_protocol=SSL", f"target.ssl_ca_location={self.authority.path}")
+        return (*clients, *target, f"kafka.target_servers={HOST}:{self.tls}")
 
     @contextmanager
     def gateway(self, settings: Settings, name: str, *given: str, port: int = 0) -> Iterator[Gateway]:
@@ -128,11 +124,7 @@ class Ground:
     @contextmanager
     def encrypting_gateway(self, settings: Settings, name: str, *given: str, port: int = 0) -> Iterator[Gateway]:
         """Run a gateway with TLS on both sides."""
-        own = self.authority.sign(name, HOST)
-        clients = (f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={own.key}")
-        target = ("target.security_protocol=SSL", f"target.ssl_ca_location={self.authority.path}")
-        upstream = (f"kafka.target_servers={HOST}:{self.tls}", *target)
-        with self.gateway(settings, name, *upstream, *clients, *given, port=port) as gateway:
+        with self.gateway(settings, name, *self.encryption(name), *given, port=port) as gateway:
             yield gateway
 
     @contextmanager
@@ -156,7 +148,7 @@ def ground(
     Raises:
         MutationQuotaError: It does not start.
     """
-    controller, sasl, tls, second_tls, ahead, ahead_gateway = (free_port() for _ in range(6))
+    controller, sasl, tls, ahead, ahead_gateway = (free_port() for _ in range(5))
     authority = Authority(folder / "certificates")
     properties = _PROPERTIES.format(
         controller=controller,
@@ -171,27 +163,9 @@ def ground(
     )
     jars = jars_folder(settings.broker.jars)
     of_broker = jars_folder(OTHER_JARS) if OTHER_JARS else jars
-    second_properties = properties + _SECOND_PROPERTIES.format(tls=second_tls)
-    second = Broker(folder / "second-broker", of_broker, extra_properties=second_properties)
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
-        try:
-            yield Ground(
-                folder,
-                named,
-                jars,
-                broker,
-                second,
-                broker.port,
-                sasl,
-                tls,
-                authority,
-                ahead,
-                ahead_gateway,
-                admin_of(named),
-            )
-        finally:
-            second.stop()
+        yield Ground(folder, named, jars, broker.port, sasl, tls, authority, ahead, ahead_gateway, admin_of(named))
 
 
 def on_ground(

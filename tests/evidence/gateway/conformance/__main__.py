@@ -55,7 +55,7 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
         outcome = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
         notify("measuring an honest client beside one in debt")
         outcome["beside_debt"] = measure_beside_debt(pair, SMOKE_SECONDS if options.smoke else _LOAD_SECONDS)
-    if options.out:
+    if not options.smoke:
         outcome["wrong"] += [f"{name}: {why}" for name, why in outcome["missing"].items()]
     return outcome
 

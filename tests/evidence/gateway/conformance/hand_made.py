@@ -28,7 +28,8 @@ from tests.support.wire_client import WireClient
 Case = Callable[[WireClient, Side], list[Observation]]
 """Plays a case on a connection of a user with a full bucket."""
 
-_VERSIONS = [*product((CREATE,), range(2, 8)), *product((GROW,), range(4)), *product((DELETE,), range(1, 7))]
+VERSIONS = [*product((CREATE,), range(2, 8)), *product((GROW,), range(4)), *product((DELETE,), range(1, 7))]
+"""All versions of the requests that change topics, by their keys."""
 _NAMES = {CREATE: "CreateTopics", GROW: "CreatePartitions", DELETE: "DeleteTopics"}
 _OVERDRAWN, _FAILING, _AFTERWARDS = "overdrawn by 8", "in debt, with topics that fail", "Metadata, right after"
 _ALONE, _OFFERED = "with a full bucket", "which versions are offered"
@@ -59,7 +60,7 @@ DIFFERENCES = {
 
 def _cases(pair: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
     """Return the cases, each of which authenticates its user."""
-    versions = [lambda client, side, request=request: _one_version(client, side, *request) for request in _VERSIONS]
+    versions = [lambda client, side, request=request: _one_version(client, side, *request) for request in VERSIONS]
     odd = [
         lambda client, side, request=request: [ask(client, side, request.name, replace(request, name=_ALONE))]
         for request in _odd(side)
@@ -81,27 +82,30 @@ def _topics() -> dict[str, int]:
     """Return the topics that are grown and deleted, with the numbers of their partitions."""
     topics = {"raw-by-id-a": 11, "raw-by-id-b": 3, "pipelined-grown": 1, "pipelined-deleted": 2}
     topics |= {"odd-present": 1, "odd-deleted": 1}
-    for key, version in _VERSIONS:
+    for key, version in VERSIONS:
         counts = {GROW: (1, 1), DELETE: (11, 3)}.get(key, ())
         topics |= {f"{_NAMES[key]}-v{version}-{part}": count for part, count in zip("ab", counts, strict=False)}
     return topics
 
 
-def _one_version(client: WireClient, side: Side, key: int, version: int) -> list[Observation]:
-    """Overdraw by 8, then send a request in debt, for topics that fail anyway too, then one while muted."""
-    case = f"{_NAMES[key]} v{version}"
+def overdrawing(side: Side, key: int, version: int) -> list[Request]:
+    """Return a request that overdraws a bucket of 3 by 8, and one in debt, for topics that fail anyway too."""
     a, b, none = (side.topic(f"{_NAMES[key]}-v{version}-{part}") for part in ("a", "b", "none"))
     if key == CREATE:
         bad = new_topic(side.topic("bad/name"), 1)
-        requests = [
+        return [
             create(_OVERDRAWN, version, new_topic(a, 11)),
             create(_FAILING, version, new_topic(a, 1), bad, new_topic(b, 3)),
         ]
-    elif key == GROW:
-        requests = [grow(_OVERDRAWN, version, (a, 12)), grow(_FAILING, version, (a, 2), (none, 3), (b, 4))]
-    else:
-        requests = [delete(_OVERDRAWN, version, a), delete(_FAILING, version, none, b)]
-    return [ask(client, side, case, request) for request in (*requests, metadata(_AFTERWARDS))]
+    if key == GROW:
+        return [grow(_OVERDRAWN, version, (a, 12)), grow(_FAILING, version, (a, 2), (none, 3), (b, 4))]
+    return [delete(_OVERDRAWN, version, a), delete(_FAILING, version, none, b)]
+
+
+def _one_version(client: WireClient, side: Side, key: int, version: int) -> list[Observation]:
+    """Overdraw, then send a request in debt, then one while muted."""
+    requests = [*overdrawing(side, key, version), metadata(_AFTERWARDS)]
+    return [ask(client, side, f"{_NAMES[key]} v{version}", request) for request in requests]
 
 
 def _by_id(client: WireClient, side: Side) -> list[Observation]:
@@ -187,7 +191,7 @@ def _offered(client: WireClient, _: Side) -> list[Observation]:
     Only those that the gateway's release of Kafka has: a broker of an earlier one still offers older versions.
     """
     sent = time.monotonic() * 1000
-    answer = client.call(ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "proof", "clientSoftwareVersion": "1"})
+    answer = client.call(ApiKey.APIVERSIONS, 4, {"clientSoftwareName": "proof", "clientSoftwareVersion": "1"})
     received = time.monotonic() * 1000
     offered = {}
     for api in answer["apiKeys"]:

@@ -180,7 +180,7 @@ def _kafka_python_case(side: Side, case: str, steps: dict[str, Callable[[Any], A
 
 def _play_kafka_python(pair: Sides, first: int) -> Observations:
     if find_spec("kafka") is None:
-        raise Unavailable("kafka-python is not installed")
+        raise Unavailable("kafka-python is not installed; `make setup` does it")
     return on_both(_kafka_python)(pair, first)
 
 

@@ -20,8 +20,8 @@ LIMIT_MS = 15_000
 _SLACK_SECONDS = 3.0
 _DONE = {CREATE: 36, GROW: 37, DELETE: 3}
 """The error that shows that an earlier attempt succeeded: the topic exists, has the partitions, or does not exist."""
-_THROTTLED, _TIMED_OUT, _FENCED = 89, 7, 38
-"""The answers after which a step is tried again; the last one is the controller's while brokers start."""
+_THROTTLED, _TIMED_OUT = 89, 7
+"""The answers after which a step is tried again."""
 _RETRY_SECONDS = 0.2
 
 
@@ -53,10 +53,10 @@ class Client(threading.Thread):
         number: int,
         port: int,
         protocol: Protocol,
+        tls: ssl.SSLContext,
         is_over: Callable[[], bool],
         seed: int,
         prefix: str,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Take the prefix of the names of its topics."""
         super().__init__(name=f"client-{number}")
@@ -103,8 +103,6 @@ class Client(threading.Thread):
                 time.sleep(answer["throttleTimeMs"] / 1000)
             elif code == _TIMED_OUT:
                 self.tally.undecided += 1
-            elif code == _FENCED:
-                time.sleep(_RETRY_SECONDS)
             else:
                 self.tally.wrong.append(f"{name} was not {done}: error {code} {result['errorMessage']}")
                 return

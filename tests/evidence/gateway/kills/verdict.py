@@ -13,7 +13,7 @@ from tests.support.clients import admin_of
 from tests.support.deployment import with_sections
 
 REPEATS_SECONDS = 600.0
-"""`repeats.window_seconds`: longer than a retry takes to arrive, also while a broker restarts."""
+"""`repeats.window_seconds`: longer than a retry takes to arrive."""
 
 _SECONDS = 30
 _OPERATIONS = {
