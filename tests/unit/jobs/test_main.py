@@ -125,7 +125,6 @@ def completed(shell, line, word):
     [
         ("mutation-quota quo", "quotas", "enforce"),
         ("mutation-quota quotas describe --out", "--output", "--user"),
-        ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
         ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
     ],
 )

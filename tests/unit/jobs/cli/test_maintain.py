@@ -90,10 +90,3 @@ def test_a_table_that_does_not_exist_is_an_error(kept, maintain):
     shutil.rmtree(kept.settings.storage.table("dead_letters"))
     missing = maintain("dead_letters")
     assert (missing.returncode, "dead_letters" in missing.stderr) == (4, True)
-
-
-def test_the_time_of_the_last_upkeep_is_stored(kept, maintain):
-    kept.commit(1)
-    maintain("decisions")
-    seconds = kept.table.transaction_version("mutation-quota-upkeep")
-    assert abs(datetime.now(UTC).timestamp() - seconds) < 3600

@@ -43,22 +43,14 @@ def test_a_table_is_the_default(printed):
     assert printed() == printed(output="table") == "for people\n"
 
 
-def test_json_is_one_object_with_a_named_list(printed):
+def test_json_and_yaml_are_one_object_with_a_named_list(printed):
     assert json.loads(printed(output="json")) == AS_DATA
-
-
-def test_yaml_is_the_same_document(printed):
     assert yaml.safe_load(printed(output="yaml")) == AS_DATA
 
 
-def test_json_lines_are_the_elements_of_the_list(printed):
-    lines = printed(output="jsonl").splitlines()
-    assert [json.loads(line) for line in lines] == AS_DATA["fruits"]
-
-
-def test_a_document_without_a_list_is_one_json_line(printed):
-    (line,) = printed(output="jsonl", items=None).splitlines()
-    assert json.loads(line) == AS_DATA
+@pytest.mark.parametrize(("items", "expected"), [("fruits", AS_DATA["fruits"]), (None, [AS_DATA])])
+def test_json_lines_are_the_elements_of_the_list_or_a_document_without_a_list(printed, items, expected):
+    assert [json.loads(line) for line in printed(output="jsonl", items=items).splitlines()] == expected
 
 
 def test_a_piped_table_has_a_line_for_each_row_however_long_and_no_trailing_spaces(capsys):

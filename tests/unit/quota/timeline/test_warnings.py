@@ -53,13 +53,11 @@ def test_an_ordinary_name_is_not_warned_of(name):
     ("entity", "others", "expected"),
     [
         (QuotaEntity(UNSET, None), [], 1),
-        (QuotaEntity("alice", "app"), [OTHERS], 0),
         (QuotaEntity("alice", "app"), [], 1),
         (QuotaEntity("alice", None), [OTHERS], 1),
         (ALICE, [], 0),
         (ALICE, [QuotaEntity("bob", None)], 0),
         (ALICE, [QuotaEntity("alice", None)], 1),
-        (OTHERS, [], 0),
     ],
 )
 def test_a_quota_that_is_altered_is_warned_of_for_its_own_loopholes(entity, others, expected):
