@@ -1,6 +1,7 @@
 """`explain` and the newest decisions: out of the tables, without Spark; a sentence where nothing is explained."""
 
 import json
+import shutil
 
 import msgspec
 import pytest
@@ -26,9 +27,13 @@ def options(root):
     return [f"storage.root={root}", "quota.window_num=100"]
 
 
+def settings_of(root):
+    return load_settings(options(root), environment={}, with_default_file=False)
+
+
 @pytest.fixture
 def settings(tmp_path):
-    return load_settings(options(tmp_path), environment={}, with_default_file=False)
+    return settings_of(tmp_path)
 
 
 def decisions_at(*times, **fields):
@@ -36,9 +41,10 @@ def decisions_at(*times, **fields):
     return decide(None, requests, TokenBucket(Window(num=100)))[1]
 
 
-@pytest.fixture
-def kept(settings):
-    """Eight decisions of alice's at noon of two days, and what else is in such tables."""
+@pytest.fixture(scope="module")
+def _kept(tmp_path_factory):
+    root = tmp_path_factory.mktemp("kept")
+    settings = settings_of(root)
     decisions = decisions_at(*[NOON] * 7, NOON + DAY)
     append_rows(settings, "decisions", *map(decision_row, decisions[:4]))
     append_rows(settings, "decisions", *map(decision_row, decisions[4:]))
@@ -55,6 +61,14 @@ def kept(settings):
     append_rows(settings, "quota_changes", quota_change_row(0, NOON - DAY))
     letter = {"source": {"topic": "mutation-requests", "partition": 0, "offset": 50}, "timestamp": NOON}
     append_rows(settings, "dead_letters", letter | {"error": "topics: missing", "value": "{}"})
+    return root, decisions
+
+
+@pytest.fixture
+def kept(_kept, tmp_path):
+    """Eight decisions of alice's at noon of two days, and what else is in such tables."""
+    root, decisions = _kept
+    shutil.copytree(root, tmp_path, dirs_exist_ok=True)
     return decisions
 
 
@@ -137,9 +151,9 @@ def test_an_id_without_a_decision_is_reported_as_what_it_is(tmp_path, offset, me
     assert str(error.value) == message
 
 
-@pytest.fixture
-def listed(settings):
-    """Requests of alice and bob on three days; the second of alice's first day is rejected."""
+@pytest.fixture(scope="module")
+def _listed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("listed")
     offset = 0
     for user, times in (("alice", (NOON, NOON, NOON + 2 * DAY)), ("bob", (NOON + DAY, NOON + 2 * DAY - 1))):
         requests = [
@@ -148,7 +162,14 @@ def listed(settings):
         ]
         offset += len(times)
         for decision in decide(None, requests, TokenBucket(Window()))[1]:
-            append_rows(settings, "decisions", decision_row(decision))
+            append_rows(settings_of(root), "decisions", decision_row(decision))
+    return root
+
+
+@pytest.fixture
+def listed(_listed, settings, tmp_path):
+    """Requests of alice and bob on three days; the second of alice's first day is rejected."""
+    shutil.copytree(_listed, tmp_path, dirs_exist_ok=True)
     return AuditedDecisions(settings)
 
 

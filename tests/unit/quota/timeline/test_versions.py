@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -123,7 +123,6 @@ def compacted(log, lag_starts):
 ALL = ("whole", {"rate": 5, "burst": 5, "max_debt_ms": 5})
 
 
-@settings(max_examples=400)
 @given(STEPS, st.integers(0, END))
 @example([(0, None, ALL), (0, 4, ("remove", None)), (0, 4, ("part", {"rate": 1}))], END)
 @example(
