@@ -10,7 +10,14 @@ from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.brokers import connection
 from quota.kafka.brokers.connection import connected, log_in
-from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
+from quota.kafka.brokers.tokens import (
+    Token,
+    TokenFunction,
+    bearer_message,
+    credentials_in,
+    fetch_token,
+    to_token,
+)
 from quota.kafka.clients import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
@@ -19,6 +26,7 @@ from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
 from tests.support.answering import answering
 from tests.support.broker import Authority
+from tests.support.logins import by_function
 from tests.support.scripted_broker import ScriptedBroker, accepted_login
 from tests.support.token_server import Signer, TokenServer
 
@@ -60,6 +68,11 @@ def test_a_token_has_its_subject(server):
     token = fetch_token(credentials(server, scope="kafka"), 10)
     assert token.subject == "alice"
     assert token.value not in repr(token)
+
+
+def test_the_credentials_are_found_in_librdkafkas_configuration(server):
+    given = credentials(server, scope="kafka")
+    assert credentials_in(given.librdkafka()) == given
 
 
 @pytest.mark.parametrize("value", ["opaque", "a.b.c", "a.!.c", "..", "a.eyJpYXQiOjF9.c"])
@@ -255,9 +268,7 @@ def _no_calls():
 
 
 def load(function, *more, module=__name__):
-    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=OAUTHBEARER"]
-    login += [f"kafka.sasl_oauthbearer_token_function={module}:{function}", *more]
-    return load_settings(login, environment={}, with_default_file=False)
+    return load_settings([*by_function(f"{module}:{function}"), *more], environment={}, with_default_file=False)
 
 
 def test_librdkafka_calls_the_function_with_its_config():
@@ -328,21 +339,6 @@ def test_a_missing_function_is_reported(module, function, error):
     assert error in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("more", "error"),
-    [
-        ("kafka.sasl_oauthbearer_token_function=module.function", "expected module:function"),
-        ("kafka.sasl_oauthbearer_client_id=a", "token_function does not use sasl_oauthbearer_client_id"),
-        ("kafka.sasl_oauthbearer_scope=a", "token_function does not use sasl_oauthbearer_scope"),
-        ("kafka.sasl_username=a", "sasl_mechanism OAUTHBEARER does not use sasl_username"),
-    ],
-)
-def test_incompatible_settings_are_rejected(more, error):
-    with pytest.raises(BadInput) as raised:
-        load("counted", more)
-    assert error in str(raised.value)
-
-
 def test_sparks_clients_need_their_own_login():
     with pytest.raises(BadInput, match=r"Spark's clients cannot call sasl_oauthbearer_token_function; set sasl"):
         load("counted").kafka.security.java()
@@ -359,14 +355,3 @@ def test_the_user_of_a_client_is_the_functions_principal_or_must_be_set():
     with pytest.raises(BadInput, match=r"client\.user is missing: .* which its token does not say"):
         ClientOptions.from_settings(load("opaque"))
     assert ClientOptions.from_settings(load("opaque", "client.user=carol")).user == "carol"
-
-
-def test_the_target_has_the_function_or_its_own_token_server():
-    name = f"{__name__}:counted"
-    assert load("counted").target_connection.security.token_function == name
-    login = ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=OAUTHBEARER"]
-    server = ["token_endpoint_url=http://idp/token", "client_id=a", "client_secret=b"]
-    own = [*login, *(f"sasl_oauthbearer_{option}" for option in server)]
-    target = load("counted", *(f"target.{option}" for option in own)).target_connection.security
-    assert (target.token_function, target.oauth.client_id) == ("", "a")
-    assert load("counted").target_connection.security != Security()
