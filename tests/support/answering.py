@@ -19,7 +19,7 @@ def answering(*parts, keeps_open=False):
                     for part in parts:
                         connection.sendall(part)
                     if not keeps_open:
-                        connection.close()
+                        connection.shutdown(socket.SHUT_WR)  # closed, it would reset what the client still sends
 
         thread = threading.Thread(target=serve)
         thread.start()
