@@ -68,7 +68,9 @@ def test_consequences_are_decided_by_the_quotas_themselves(settings):
 def test_requests_in_shadow_are_decided_as_enforced(settings):
     shadow = with_sections(settings, quota={"shadow": True})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert recommend(shadow, narrow, Tenancy.USER).after.rejected > 0
+    in_shadow, enforced = (recommend(each, narrow, Tenancy.USER).after for each in (shadow, settings))
+    assert in_shadow == enforced
+    assert enforced.rejected == 5 + 5 + 11  # at a third of 1/s only her first topic is admitted
 
 
 @pytest.mark.parametrize(

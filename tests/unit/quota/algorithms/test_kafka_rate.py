@@ -1,7 +1,9 @@
-"""Charges in samples as in Kafka, with the samples at each step; and their metric `rate`.
+"""What a comparison with Kafka's own class does not show of the metric `rate` and its samples.
 
-The expected rates are those of Kafka's own class (`test_conformance` compares the two).
+`tests/integration/evidence/test_conformance.py` compares the two after each of ten thousand charges.
 """
+
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -10,9 +12,9 @@ from hypothesis import strategies as st
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Sample, Samples
 from quota.records.quota import Window
 
-KIP = RateMetric(Window(num=100))
 TEN_OF_TWO = Window(num=10, size_seconds=2)
-charges = st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 10**12)), max_size=80)
+steps = st.lists(st.tuples(st.integers(-2000, 9000), st.integers(0, 10**12)), min_size=20, max_size=80)
+"""The times since the previous charge [ms], and charges."""
 
 
 def of(*charges, window):
@@ -22,48 +24,36 @@ def of(*charges, window):
     return samples
 
 
-@pytest.mark.parametrize(
-    ("charged", "samples"),
-    [
-        ([(700, 3), (2699, 4), (2700, 5)], [Sample(700, 2699, 7), Sample(2700, 2700, 5)]),  # within two seconds
-        ([(10_000, 3), (1000, 4)], [Sample(10_000, 10_000, 7)]),  # a late charge goes into the newest sample
-    ],
-)
-def test_a_sample_begins_with_a_charge_and_adds_those_within_the_window(charged, samples):
-    assert of(*charged, window=TEN_OF_TWO) == Samples(tuple(samples))
-
-
-def test_a_sample_counts_in_full_until_all_windows_have_passed_since_its_last_charge():
-    """An earlier time restores nothing and removes nothing."""
-    samples = of((0, 3), (1500, 4), window=TEN_OF_TWO)
-    assert [samples.at(now, TEN_OF_TWO).total for now in (21_499, 21_500)] == [7, 0]
+def test_a_late_charge_goes_into_the_newest_sample_and_an_earlier_time_changes_nothing():
+    """Kafka's class, with which the metric is compared, never meets an earlier time."""
+    samples = of((10_000, 3), (1000, 4), window=TEN_OF_TWO)
+    assert samples == Samples((Sample(10_000, 10_000, 7),))
     samples = of((0, 3), (20_000, 4), window=TEN_OF_TWO)
     assert samples.at(5000, TEN_OF_TWO).total == 4
 
 
-@given(charges, st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]))
-def test_there_is_at_most_one_sample_more_than_windows(charges, window):
+@given(steps, st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]))
+def test_there_is_at_most_one_sample_more_than_windows(steps, window):
     """This is true for charges at any time, and any steps of the clock."""
+    times = accumulate(step for step, _ in steps)
+    charges = zip(times, (cost for _, cost in steps), strict=True)
     assert len(of(*charges, window=window).items) <= window.num + 1
 
 
-ONE = RateMetric(Window(num=1))
-STEPS = [
-    (KIP, [], {1234: 0}),
+STEPS = {
+    "without charges": ([], {1234: 0}),
     # Kafka counts S - 1 whole windows and what has passed of the last: 560 by 99 s, then by 99.5, then none.
-    (KIP, [(560, 50_000)], {50_000: 560 / 99, 50_500: 560 / 99.5, 149_999: 560 / 99.999, 150_000: 0}),
-    # Began at 0, was charged last at 900: at 100,500 it counts, and so do its 100.5 s.
-    (KIP, [(5, 0), (5, 900)], {100_500: 10 / 100.5}),
-    # A single window has no time at its beginning and counts a millisecond.
-    (ONE, [(2, 7000)], {7000: 2000, 7500: 4}),
-    # Reading changes nothing.
-    (KIP, [(560, 0)], {200_000: 0, 0: 560 / 99}),
-]
-"""A metric, its charges and their times, and the rate at each time [mutations/s]."""
+    "a burst": ([(560, 50_000)], {50_000: 560 / 99, 50_500: 560 / 99.5, 149_999: 560 / 99.999, 150_000: 0}),
+    # The same metric is read in the order of these times.
+    "reading changes nothing": ([(560, 0)], {200_000: 0, 0: 560 / 99}),
+}
+"""Charges and their times, and the rate at each time [mutations/s]."""
 
 
-@pytest.mark.parametrize(("metric", "charged", "rates"), STEPS)
-def test_the_rate_as_kafka_measures_it(metric, charged, rates):
+@pytest.mark.parametrize("step", STEPS)
+def test_the_rate_as_kafka_measures_it(step):
+    charged, rates = STEPS[step]
+    metric = RateMetric(Window(num=100))
     for cost, at in charged:
         metric = metric.record(cost, at)
     assert {at: metric.measure(at) for at in rates} == rates

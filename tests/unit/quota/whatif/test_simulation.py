@@ -12,13 +12,23 @@ ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
 
 
 @pytest.fixture
-def simulate(tmp_path):
+def run_simulate(tmp_path):
+    """Run the command with lines of requests and of quotas; what it did."""
+
+    def _run(requests, quotas, *options):
+        (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in requests))
+        (tmp_path / "quotas.jsonl").write_text("".join(json.dumps(quota) + "\n" if quota else "\n" for quota in quotas))
+        return run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
+
+    return _run
+
+
+@pytest.fixture
+def simulate(run_simulate):
     """Run the command; answers as dicts."""
 
     def _simulate(requests, quotas=(ALICE,), *options, exit_code=0):
-        (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in requests))
-        (tmp_path / "quotas.jsonl").write_text("".join(json.dumps(quota) + "\n" for quota in quotas))
-        done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
+        done = run_simulate(requests, quotas, *options)
         assert done.returncode == exit_code, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -84,30 +94,23 @@ def test_an_invalid_line_is_a_dead_letter_at_its_position(simulate):
     assert last["decision_id"] == "mutation-requests-0-4"
 
 
-def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(tmp_path):
-    (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join([b"", at(5, 1), b"  ", b"{}", at(5, 2), b""]))
-    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", cwd=tmp_path)
+def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(run_simulate):
+    done = run_simulate([b"", at(5, 1), b"  ", b"{}", at(5, 2), b""], [ALICE])
     assert (done.returncode, done.stderr) == (1, "invalid requests: 1 of 3 lines\n")
     first, bad, last = map(json.loads, done.stdout.splitlines())
     assert (first["decision_id"], last["decision_id"]) == ("mutation-requests-0-1", "mutation-requests-0-4")
     assert bad["source"]["offset"] == 3
 
 
-def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path):
-    (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join([at(5, 1), b"{}", at(5, 2)]))
-    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "json", cwd=tmp_path)
-    document = json.loads(done.stdout)
+def test_a_document_has_the_decisions_and_the_invalid_lines(run_simulate):
+    document = json.loads(run_simulate([at(5, 1), b"{}", at(5, 2)], [ALICE], "--output", "json").stdout)
     assert [decision["tokens"] for decision in document["decisions"]] == [54, 52]
     assert [(letter["source"]["offset"], letter["value"]) for letter in document["dead_letters"]] == [(1, "{}")]
 
 
-def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_listed_separately(tmp_path):
-    (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
+def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_listed_separately(run_simulate):
     lines = [at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1, request_id="another")]
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(lines))
-    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "table", cwd=tmp_path)
+    done = run_simulate(lines, [ALICE], "--output", "table")
     assert [line.split() for line in done.stdout.splitlines()[1:]] == [
         ["1", "1970-01-01T00:00:00.000Z", "alice", "/", "app", "ADMITTED", "-5.0", "0", "s"],
         ["3", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "54", "0", "s"],
@@ -126,23 +129,15 @@ def test_removing_a_quota_temporarily_forgives_no_debt(simulate):
 @pytest.mark.parametrize(
     ("quotas", "error"),
     [
-        ('{"entity": {"user": "a"}, "controller_mutation_rate": -1}\n', "quotas:1: controller_mutation_rate: "),
-        ('\n{"entity": {"user": "a"}}\n', "quotas:2: controller_mutation_rate: missing"),
+        ([ALICE | {"controller_mutation_rate": -1}], "quotas.jsonl:1: controller_mutation_rate: "),
+        ([None, {"entity": {"user": "alice"}}], "quotas.jsonl:2: controller_mutation_rate: missing"),  # a blank line
     ],
 )
-def test_an_invalid_quota_is_named_with_its_line(tmp_path, quotas, error):
-    (tmp_path / "requests").write_text("")
-    (tmp_path / "quotas").write_text(quotas)
-    done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
+def test_an_invalid_quota_is_named_with_its_line(run_simulate, quotas, error):
+    done = run_simulate([], quotas)
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_a_missing_file_is_named(tmp_path):
-    (tmp_path / "quotas").write_text("")
-    done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
-    assert (done.returncode, done.stderr) == (2, f"mutation-quota: {tmp_path}/requests: No such file or directory\n")
 
 
 def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):
