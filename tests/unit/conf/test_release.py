@@ -116,8 +116,9 @@ def check(run, work):
     )
     assert sorted(path.name for path in work.iterdir()) == ["q.yaml", "requests.jsonl"]
     assert not (work.parent / "home").exists()
-    for module in ("pyspark", "pandas", "pyarrow", "numpy"):
-        assert "ModuleNotFoundError" in run("python", "-c", f"import {module}", status=1)
+    modules = "typer pyspark pandas pyarrow numpy"
+    code = f"from importlib.util import find_spec; print(*filter(find_spec, '{modules}'.split()))"
+    assert run("python", "-c", code) == "typer\n"
 
 
 def test_the_base_wheel_works_in_an_empty_folder_without_spark_pandas_and_java(base):
@@ -137,23 +138,21 @@ def test_the_clients_and_the_gateway_start_as_far_as_kafka_is_needed(base):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["demo"], "demo needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"),
-        (["run"], "run needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"),
-        (["broker"], "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"),
-        (["enforce"], "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"),
-        (["audit"], "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"),
+        ("run", "run needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"),
+        ("broker", "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"),
+        ("enforce", "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(base, command, message):
     run, work = base
-    assert run("mutation-quota", *command, status=2) == f"mutation-quota: {message}\n"
+    assert run("mutation-quota", command, status=2) == f"mutation-quota: {message}\n"
     assert list(work.iterdir()) == []
 
 
 def test_the_base_installation_is_small(installed):
     files = {path.resolve() for path in installed.glob("lib/python*/site-packages/*")}
     sizes = [file.stat().st_size for path in files for file in ([path] if path.is_file() else path.rglob("*.*"))]
-    assert sum(sizes) < BASE_MEGABYTES * 1_000_000
+    assert BASE_MEGABYTES / 2 < sum(sizes) / 1_000_000 < BASE_MEGABYTES
 
 
 @pytest.mark.nightly
