@@ -1,6 +1,5 @@
 """Requests for client quotas: what the brokers get, what the quota log gets, and the one response."""
 
-import logging
 import math
 
 import pytest
@@ -11,7 +10,7 @@ from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
 
 RATE, BYTES = "controller_mutation_rate", "producer_byte_rate"
-EXACT, DEFAULT, ANY = 0, 1, 2
+ALL = {"components": [], "strict": False}
 ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 
@@ -37,11 +36,6 @@ def results(*of, code=0, message=None):
 
 def response(entries, throttle_ms=0):
     return {"throttleTimeMs": throttle_ms, "entries": entries}
-
-
-def filtered(*components, strict=False):
-    named = [{"entityType": kind, "matchType": match, "match": name} for kind, match, name in components]
-    return {"components": named, "strict": strict}
 
 
 def described(*quotas, throttle_ms=0):
@@ -73,8 +67,8 @@ def altering(*entries, validate_only=False):
     return Flow(alter_quotas(1, altered(*entries, validate_only=validate_only), "ann"))
 
 
-def describing(request, stats=None):
-    return Flow(describe_quotas(1, request, stats or GatewayStats()))
+def describing():
+    return Flow(describe_quotas(1, ALL, GatewayStats()))
 
 
 def test_a_request_is_split_once_the_brokers_have_validated_it():
@@ -143,23 +137,6 @@ def test_a_value_that_only_brokers_accept_is_rejected(value, validate_only):
     assert flow.response == response(results(parts(user="alice"), code=42, message=message))
 
 
-def test_validation_alone_reaches_neither_the_log_nor_the_brokers_quotas():
-    flow = altering((parts(user="alice"), [sets(RATE, 5.0)]), validate_only=True)
-    assert flow.reply(response(results(parts(user="alice")))) is None
-    assert flow.response == response(results(parts(user="alice")))
-
-
-def test_an_entity_whose_rate_is_not_logged_is_an_error_and_others_are_altered():
-    """The error is one that clients may retry (REQUEST_TIMED_OUT)."""
-    flow = altering((parts(user="alice"), [sets(RATE, 5.0), sets(BYTES, 1.0)]), (parts(user="bob"), [sets(BYTES, 2.0)]))
-    flow.reply(response(results(parts(user="alice"), parts(user="bob"))))
-    assert flow.reply(RatesReply(error="no leader")).message == altered((parts(user="bob"), [sets(BYTES, 2.0)]))
-    flow.reply(response(results(parts(user="bob"))))
-    sentence = "controller_mutation_rate is in the quota log, which may not have changed: no leader; retry"
-    failed = results(parts(user="alice"), code=7, message=sentence)
-    assert flow.response == response(failed + results(parts(user="bob")))
-
-
 def test_an_error_of_the_brokers_after_the_log_is_the_clients():
     """The client retries, and sets the same rate again."""
     flow = altering((parts(user="alice"), [sets(RATE, 5.0)]))
@@ -172,8 +149,8 @@ def test_an_error_of_the_brokers_after_the_log_is_the_clients():
 
 def test_the_log_and_the_brokers_are_one_response():
     """Rates of the log are added to the brokers' entities, and others follow; the throttle time is the broker's."""
-    flow = describing(filtered())
-    assert flow.step == BrokerCall(48, 1, filtered())
+    flow = describing()
+    assert flow.step == BrokerCall(48, 1, ALL)
     theirs = described((parts(user="alice"), {BYTES: 1.0}), (parts(ip=None), {"connection_creation_rate": 7.0}))
     assert flow.reply({**theirs, "throttleTimeMs": 9}) == RatesCall()
     flow.reply(RatesReply({ALICE: 5.0, QuotaEntity(client_id=None): 6.0}))
@@ -185,20 +162,6 @@ def test_the_log_and_the_brokers_are_one_response():
     )
 
 
-def test_a_rate_of_the_brokers_is_described_unless_the_log_has_one_and_logged_once(caplog):
-    stats = GatewayStats()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            flow = describing(filtered(), stats)
-            flow.reply(described((parts(user="alice"), {RATE: 9.0, BYTES: 1.0}), (parts(user="bob"), {RATE: 9.0})))
-            flow.reply(RatesReply({ALICE: 5.0}))
-            assert flow.response == described(
-                (parts(user="alice"), {BYTES: 1.0, RATE: 5.0}), (parts(user="bob"), {RATE: 9.0})
-            )
-    warned = [message.partition(":")[0] for message in caplog.messages]
-    assert warned == ["user-principal 'alice'", "user-principal 'bob'"]
-
-
 def test_a_request_that_the_brokers_reject_does_not_reach_the_log():
     rejected = {
         "throttleTimeMs": 0,
@@ -206,50 +169,17 @@ def test_a_request_that_the_brokers_reject_does_not_reach_the_log():
         "errorMessage": "Cluster authorization failed.",
         "entries": None,
     }
-    flow = describing(filtered())
+    flow = describing()
     assert flow.reply(rejected) is None
     assert flow.response == rejected
 
 
 def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():
-    flow = describing(filtered())
+    flow = describing()
     flow.reply(described((parts(user="alice"), {BYTES: 1.0})))
     flow.reply(RatesReply(error="no leader"))
     sentence = "controller_mutation_rate is in the quota log, which cannot be read: no leader"
     assert flow.response == {"throttleTimeMs": 0, "errorCode": 7, "errorMessage": sentence, "entries": None}
-
-
-@pytest.mark.parametrize(
-    ("components", "strict", "expected"),
-    [
-        ([], False, [1, 2, 3, 4, 5, 6]),
-        ([], True, []),
-        ([("user", EXACT, "alice")], False, [1, 3]),
-        ([("user", EXACT, "alice")], True, [1]),
-        ([("user", EXACT, "ali")], False, []),
-        ([("user", DEFAULT, None)], False, [2, 5]),
-        ([("user", DEFAULT, None)], True, [2]),
-        ([("user", ANY, None)], False, [1, 2, 3, 5]),
-        ([("user", ANY, None)], True, [1, 2]),
-        ([("client-id", ANY, None)], True, [4, 6]),
-        ([("client-id", DEFAULT, None), ("user", ANY, None)], False, [5]),
-        ([("client-id", EXACT, "app"), ("user", EXACT, "alice")], True, [3]),
-        ([("ip", ANY, None)], False, []),
-    ],
-)
-def test_the_filter_applies_to_the_rates_of_the_log(components, strict, expected):
-    rates = {
-        ALICE: 1,
-        QuotaEntity(None): 2,
-        QuotaEntity("alice", "app"): 3,
-        QuotaEntity(client_id="app"): 4,
-        QuotaEntity(None, None): 5,
-        QuotaEntity(client_id=None): 6,
-    }
-    flow = describing(filtered(*components, strict=strict))
-    flow.reply(described())
-    flow.reply(RatesReply(rates))
-    assert [entry["values"][0]["value"] for entry in flow.response["entries"]] == expected
 
 
 def test_a_request_without_a_rate_is_relayed_as_it_is(play):
@@ -263,7 +193,7 @@ def test_a_client_waits_for_the_log_and_its_next_request_with_it(play):
     """The author is the client's principal; a response has the version of the request."""
     on = play()
     on.send(49, 0, altered((parts(user="alice"), [sets(RATE, 5.0)])))
-    on.send(48, 0, filtered())
+    on.send(48, 0, ALL)
     on.serve()
     assert (on.keys_seen(), on.answers()) == ([49], [])
     assert on.ports.rates_calls == [RatesCall({ALICE: 5.0}, "ANONYMOUS")]
