@@ -18,7 +18,7 @@ from quota.kafka.topics.topic_admin import read_cluster
 from quota.records.entity import QuotaEntity
 from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
-from tests.support.callbacks import Closing, Failing
+from tests.support.callbacks import Failing
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import admin_of
 from tests.support.deployment import with_sections
@@ -168,22 +168,6 @@ def test_an_error_of_a_callback_is_counted_and_does_not_stop_the_job(spark, depl
     reason = "callback: tests.support.callbacks.Failing.update_quota raised ValueError: 1.0 is too little"
     assert sorted(letters)[:2] == [reason, reason]
     assert {(decision["user"], decision["quota"]) for decision in decided} == {("bob", 50.0), ("alice", 2.0)}
-
-
-def test_a_callback_is_closed_when_its_worker_ends(deployment, program, tmp_path, monkeypatch):
-    """The program is run as by an operator: its workers import the class themselves."""
-    monkeypatch.setenv("PYTHONPATH", CHECKOUT)
-    settings, options = with_callback(deployment, Closing, file=str(tmp_path / "closed"))
-    prepare_topics(settings)
-    write_record(settings, QuotaRecord(QuotaEntity("alice"), 5.0))
-    produce(settings, settings.topics.requests, request_json(1))
-    before = tmp_path / "closed"
-    assert not before.exists()
-    program("enforce", "--once", *options, "--set", f"storage.root={tmp_path / 'deployment'}")
-    decided = consume(settings, settings.topics.decisions, 1)[0][1]
-    assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
-    # Once in the program, which tries the callback before it starts Spark, and once in the worker that decided.
-    until(lambda: before.read_text().count("closed") >= 2)
 
 
 def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, program, monkeypatch):
