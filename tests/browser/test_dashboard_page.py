@@ -79,7 +79,9 @@ def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed)
     assert "user 'alice'" in tenant
     assert "of 55" in tenant
     assert console_messages(page) == []
-    assert all(url.startswith((page.current_url, "about:", "data:")) for url in requested_urls(page))
+    requested = requested_urls(page)
+    assert page.current_url in requested
+    assert [url for url in requested if not url.startswith((page.current_url, "about:", "data:"))] == []
 
 
 def test_a_bucket_fills_up_between_decisions(page, feed):
@@ -270,9 +272,8 @@ def test_it_shows_when_the_dashboard_itself_is_unreachable(browser, feed):
     until(lambda: text(browser, "#contact").startswith("No connection to the dashboard"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_on_a_phone_nothing_is_wider_than_the_screen(page, feed, scheme):
-    set_window(page, 390, 800, scheme)
+def test_on_a_phone_nothing_is_wider_than_the_screen(page, feed):
+    set_window(page, 390, 800)
     feed.storm()
     feed.storm(user="x" * 300, client_id="y" * 300, user_tag="x" * 300)
     until(lambda: len(rows(page, "decisions-table")) == 6)

@@ -14,7 +14,7 @@ from jobs.report.figures import Candidates, CandidateTotals
 from jobs.report.page import Origin, render_page
 from jobs.report.uplot import load_library
 from quota.whatif.result import Totals
-from tests.browser.window import breakable_units, console_messages, painted, requested_urls, set_window, text, tiles
+from tests.browser.window import console_messages, painted, requested_urls, set_window, text, tiles
 from tests.support.tables import DAY, HOUR, arrow_tables, change, decision, letter
 from tests.support.waiting import until
 
@@ -154,7 +154,7 @@ def test_no_line_breaks_between_a_number_and_its_unit(page):
     )
     assert "200\u00a0ms" in shown
     assert "99\u00a0%" in shown
-    assert breakable_units(shown) == []
+    assert re.findall(r"\d (?:ms|s|min|h|d|%|mutations?/s)(?!\w)", shown) == []
 
 
 def labels_above_lines(driver):
@@ -253,23 +253,16 @@ def test_a_chosen_tenant_has_its_own_changes_and_throttle_times(page):
     assert "rate 9" in row.text
 
 
-def test_it_follows_a_dark_color_scheme(page):
+def test_on_a_phone_in_a_dark_scheme_the_page_is_dark_and_nothing_is_wider_than_the_screen(page):
+    set_window(page(), width=360, height=740, scheme="dark")
     driver = page()
-    set_window(driver, scheme="dark")
     color = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
     assert max(int(part) for part in color.strip("rgba()").split(",")[:3]) < 40
-    assert painted(driver) == 4
-    assert console_messages(driver) == []
-
-
-def test_on_a_phone_nothing_is_wider_than_the_screen(page):
-    set_window(page(), width=360, height=740)
-    driver = page()
-    assert driver.execute_script("return document.documentElement.scrollWidth") <= 360
+    assert driver.execute_script("return document.documentElement.scrollWidth") == 360
     assert painted(driver) == 4
     for frame in driver.find_elements(By.CSS_SELECTOR, ".scroll"):
         assert frame.get_property("scrollWidth") <= frame.get_property("clientWidth") + 1
-    bob = next(row for row in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tr") if "'bob'" in row.text)
+    (bob,) = [row for row in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tr") if "'bob'" in row.text]
     shown = driver.execute_script(
         "const shown = (cell) => getComputedStyle(cell, '::before').content + cell.textContent;"
         "return [...arguments[0].cells].slice(1).map(shown)",

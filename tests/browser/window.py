@@ -1,7 +1,6 @@
 """A headless Chromium: its window, and its logs."""
 
 import json
-import re
 from contextlib import contextmanager
 
 from selenium import webdriver
@@ -42,11 +41,6 @@ def requested_urls(driver):
     """Return the URLs requested since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-
-
-def breakable_units(shown):
-    """Return each number of a text that a line break may separate from its unit, with the unit."""
-    return re.findall(r"\d (?:ms|s|min|h|d|%|mutations?/s)(?!\w)", shown)
 
 
 def text(driver, selector):

@@ -91,18 +91,16 @@ def both(spark, monkeypatch):
 CANDIDATES = ["window-num=2", "algorithm=sampled-rate", "name=in earnest"]
 
 
-@pytest.mark.parametrize(
-    ("since", "until"),
-    [(None, None), (START + 20_000, START + 45_000), (START + 59_700, None)],
-)
-def test_a_backtest_is_the_same(both, settings, since, until):
-    local, in_spark = both(lambda: backtest(settings, CANDIDATES, since, until))
+def test_a_backtest_of_a_period_is_the_same(both, settings):
+    """What was decided before the period is not counted, but fills and empties the buckets that it begins with."""
+    local, in_spark = both(lambda: backtest(settings, CANDIDATES, START + 20_000, START + 45_000))
     assert local == in_spark
-    assert local.outcomes[0].load.requests > 0
+    assert 115 < local.outcomes[0].load.requests < 135  # five a second, by clocks that are up to 900 ms wrong
     assert local.replay.differing > 0  # their clocks were changed
     assert {sender.user for sender in local.outcomes[0].senders} >= {"alice"}
 
 
+@pytest.mark.nightly
 def test_a_backtest_of_one_decision_is_the_same(both, base_settings, tmp_path):
     (only,) = simulate(
         [at(0, 60, 1)], read_quotas(json.dumps(quota).encode() for quota in QUOTAS), TokenBucket(Window())
@@ -113,10 +111,9 @@ def test_a_backtest_of_one_decision_is_the_same(both, base_settings, tmp_path):
     assert (local.replay.decisions, local.replay.differing, local.outcomes[0].load.rejected) == (1, 0, 1)
 
 
-@pytest.mark.parametrize("tenancy", Tenancy)
-def test_a_recommendation_is_the_same(both, settings, tenancy):
+def test_a_recommendation_is_the_same(both, settings):
     sizing = SizingInput(capacity=5.0, reserve=0.2, over_allocation=None, window=Window())
-    local, in_spark = both(lambda: recommend(settings, sizing, tenancy, (START + 1000, None)))
+    local, in_spark = both(lambda: recommend(settings, sizing, Tenancy.USER_CLIENT, (START + 1000, None)))
     assert local == in_spark
     assert len(local.tenants) > 2
 

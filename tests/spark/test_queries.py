@@ -36,7 +36,7 @@ def test_a_failure_names_its_batch_also_after_a_restart(fail_at):
 
 
 def test_a_query_that_fails_before_its_first_batch_names_none(fail_at, tmp_path):
-    fail_at(0)
+    assert fail_at(0).batch == 0
     (tmp_path / "checkpoint/offsets/.0.crc").unlink()
     (tmp_path / "checkpoint/offsets/0").write_text("no offsets")
     assert fail_at(0).batch is None

@@ -4,17 +4,20 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.whatif.simulation import simulate
-from tests.support.replay.chance import cases, logs, runs, shared_cases
+from tests.support.replay.chance import cases, is_demanding, logs, runs, shared_cases
 from tests.support.replay.engine import LoggedQuotas, PlainEngine, SparkEngine, enforce_config_of
 from tests.support.replay.properties import check_any_partitions, check_one_partition
 
 # Hypothesis does not make what fails smaller: each try takes seconds.
 SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
+
+ONE_OR_MANY = pytest.mark.parametrize("examples", [1, pytest.param(40, marks=pytest.mark.nightly)])
+"""A single example is a demanding one, because the first that Hypothesis generates is the simplest."""
 
 
 @pytest.fixture(scope="module")
@@ -22,23 +25,27 @@ def engine(spark):
     return SparkEngine(spark)
 
 
-def test_any_batches_give_the_same_decisions_as_the_reference(engine):
+@ONE_OR_MANY
+def test_any_batches_give_the_same_decisions_as_the_reference(engine, examples):
     """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions."""
 
-    @settings(SHORT, max_examples=3)
+    @settings(SHORT, max_examples=examples)
     @given(cases())
     def check(case):
+        assume(examples > 1 or is_demanding(*case))
         check_one_partition(engine, *case)
 
     check()
 
 
-def test_several_partitions_keep_their_order_within_a_batch(engine):
+@ONE_OR_MANY
+def test_several_partitions_keep_their_order_within_a_batch(engine, examples):
     """Each batch is in the order of timestamp, partition and offset: equal cuts give equal decisions."""
 
-    @settings(SHORT, max_examples=2)
+    @settings(SHORT, max_examples=examples)
     @given(shared_cases())
     def check(case):
+        assume(examples > 1 or is_demanding(*case))
         check_any_partitions(engine, *case)
 
     check()
@@ -70,12 +77,14 @@ def in_one_file(log):
     return replace(log, entries=entries)
 
 
-def test_the_job_and_simulate_decide_the_same_bytes_equally(engine):
+@ONE_OR_MANY
+def test_the_job_and_simulate_decide_the_same_bytes_equally(engine, examples):
     """One partition, cut at random into batches for the job, and as lines of a file for `simulate`."""
 
-    @settings(SHORT, max_examples=2)
+    @settings(SHORT, max_examples=examples)
     @given(logs().map(in_one_file), runs())
     def check(log, run):
+        assume(examples > 1 or is_demanding(log, [run]))
         quotas = LoggedQuotas(log.changes, knows_all=True).read_until(0)
         config = enforce_config_of(log)
         lines = [entry.value for entry in log.entries]

@@ -189,3 +189,15 @@ def shared_cases() -> st.SearchStrategy[tuple[Log, list[Run]]]:
     """Return a strategy of logs whose buckets have several partitions, with two runs of the same batches."""
     pairs = st.tuples(runs(), runs()).map(lambda two: [two[0], replace(two[1], cuts=two[0].cuts)])
     return st.tuples(logs(), pairs)
+
+
+def is_demanding(log: Log, cut: Sequence[Run]) -> bool:
+    """Return whether a case has what its length leaves to chance: invalid records, changes, a crash and late quotas."""
+    changed = {type(change) for change in log.changes[1:]}
+    crashes = [run for run in cut if run.crash and run.restart_after in range(len(run.cuts))]
+    return (
+        changed == {Change, Reset}
+        and any(entry.request is None for entry in log.entries)
+        and any(run.state_partitions > 1 for run in crashes)
+        and any(not run.knows_all for run in cut)
+    )

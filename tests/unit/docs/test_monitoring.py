@@ -29,14 +29,18 @@ def test_each_query_uses_existing_metrics_and_their_labels(query):
 
 
 def test_each_legend_uses_labels_of_its_query():
+    all_named = set()
     for panel in PANELS:
         for target in panel["targets"]:
             metrics = metrics_of(target["expr"])
             named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
             assert named <= set().union(*(LABELS[name] for name in metrics)), target
+            all_named |= named
+    assert {"outcome", "query", "user"} <= all_named
 
 
 def test_each_alert_names_labels_of_its_result():
+    all_named = set()
     for rule in RULES:
         metrics = metrics_of(rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
@@ -45,6 +49,8 @@ def test_each_alert_names_labels_of_its_result():
         if aggregated:
             kept = set(re.findall(r"\w+", aggregated[0]))
         assert named <= kept, rule["alert"]
+        all_named |= named
+    assert {"query", "table"} <= all_named
 
 
 def test_every_metric_is_on_the_dashboard_or_in_an_alert():
