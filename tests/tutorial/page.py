@@ -44,6 +44,8 @@ class Step:
 def steps(name):
     """Return the steps of a page of docs/tutorial."""
     text = (CHECKOUT / "docs" / "tutorial" / f"{name}.md").read_text()
+    unknown = {note for note, *_ in _BLOCK.findall(text) if note not in {"", _WAIT, _WHOLE}}
+    assert all(note.startswith(_BACKGROUND) for note in unknown), unknown
     return [
         Step(
             commands,

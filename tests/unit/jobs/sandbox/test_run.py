@@ -1,22 +1,18 @@
-"""The lines that `run` prints."""
+"""The lines that `run` prints, and the ports that it uses instead of those in use."""
 
-from pathlib import Path
-from types import SimpleNamespace
+import socket
+from contextlib import contextmanager
 
 import pytest
 
 from jobs.metrics.totals import DecisionTotals
-from jobs.sandbox import traffic
-from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
-from jobs.sandbox.cluster import Cluster
-from jobs.sandbox.run import poll_client, totals_line
-from jobs.sandbox.traffic import KafkaTopics
+from jobs.sandbox import run
+from jobs.sandbox.broker import HOST, free_port, is_listening
+from jobs.sandbox.run import embedded_gateway, poll_client, run_everything, totals_line
 from quota.algorithms.token_bucket import TokenBucket
-from quota.errors import BadInput, ClusterError
 from quota.records.quota import Window
 from quota.settings import load_settings
 from tests.support.factories import START, decide_all, resolved
-from tests.support.waiting import until
 
 
 class Client:
@@ -53,161 +49,66 @@ def test_clients_start_with_the_first_decision_and_their_output_is_a_line(capsys
     assert capsys.readouterr().out == "kafka-topics.sh --create: done\n"
 
 
-def test_the_credentials_of_another_cluster_are_not_used():
-    given = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=ops"]
-    given += ["kafka.sasl_password=secret", "kafka.target_servers=elsewhere:9092", "kafka.timeout_seconds=7"]
-    settings = with_plaintext_cluster(load_settings(given, environment={}, with_default_file=False), "127.0.0.1:1")
-    for connection in (settings.kafka.connection, settings.target_connection):
-        assert connection.librdkafka() == {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "PLAINTEXT"}
-    assert settings.kafka.timeout_seconds == 7
-
-
-def test_nodes_follow_the_first_port(tmp_path):
-    assert Cluster(tmp_path, Path("jars"), 3, 9092).address == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
-
-
-def test_ports_above_the_last_one_are_rejected(tmp_path):
-    with pytest.raises(BadInput, match="3 nodes from port 65534 on need ports above 65535; choose a lower --port"):
-        Cluster(tmp_path, Path("jars"), 3, 65534)
-
-
-def test_the_data_of_a_cluster_of_a_different_size_is_rejected(tmp_path):
-    for number in (1, 2, 3):
-        (tmp_path / f"node-{number}").mkdir()
-    with pytest.raises(BadInput, match="contains a cluster of 3 nodes, not 5; choose another folder with --data"):
-        Cluster(tmp_path, Path("jars"), 5)
-    assert len(Cluster(tmp_path, Path("jars"), 3).nodes) == 3
-
-
-REJECTED = "Error while executing topic command : The throttling quota has been exceeded."
-
-# Replaces java: records its calls, and prints the file `said`, or fails with what is in `failed`.
-JAVA = """\
-#!/bin/sh
-echo "$@" >> {folder}/calls
-[ -f {folder}/failed ] && cat {folder}/failed && exit 1
-cat {folder}/said
-"""
-
-
 @pytest.fixture
-def tool(tmp_path, monkeypatch):
-    """The tool with a stand-in for java; no JVM is started."""
-    java = tmp_path / "java"
-    java.write_text(JAVA.format(folder=tmp_path))
-    java.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda _: str(java))
-    (tmp_path / "said").write_text("Created topic made-by-kafka-topics.\n")
-    topics = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients")
-    yield topics
-    topics.close()
+def port_in_use():
+    with socket.create_server((HOST, 0)) as other:
+        yield other.getsockname()[1]
 
 
-def first_output(tool, now):
-    """Start the tool and wait for its output."""
-    return until(lambda: tool.poll(now), poll_seconds=0.01)
+class Started(Exception):
+    """What is raised instead of starting a broker, with its port."""
 
 
-def calls(folder):
-    """Return the calls of the tool, in order."""
-    return [line.split()[10:] for line in (folder / "calls").read_text().splitlines()]
+def broker_port(monkeypatch, kafkas):
+    """Return the port on which `run` starts its broker, where Kafka's port is `kafkas`."""
+
+    @contextmanager
+    def embedded_broker(_, port):
+        raise Started(port)
+        yield
+
+    monkeypatch.setattr(run, "_PORT", kafkas)
+    monkeypatch.setattr(run, "embedded_broker", embedded_broker)
+    with pytest.raises(Started) as started:
+        run_everything(load_settings(environment={}, with_default_file=False))
+    return started.value.args[0]
 
 
-def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
-    assert first_output(tool, now=0) == "--create: Created topic made-by-kafka-topics."
-    (tmp_path / "said").write_text("")
-    assert first_output(tool, now=10) == "--delete: done"
-    create, delete = calls(tmp_path)
-    assert create == ["--create", "--if-not-exists", "--topic", "made-by-kafka-topics", "--partitions", "20"]
-    assert delete == ["--delete", "--if-exists", "--topic", "made-by-kafka-topics"]
+def test_a_broker_whose_port_is_in_use_gets_another_which_is_printed_for_other_commands(
+    port_in_use, monkeypatch, capsys
+):
+    port = broker_port(monkeypatch, port_in_use)
+    assert not is_listening(port)
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"port {port_in_use} is in use; before you use other commands:",
+        f"  export KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:{port}",
+    ]
 
 
-def test_a_rejection_is_shown_and_retried(tool, tmp_path):
-    (tmp_path / "failed").write_text(f"{REJECTED}\nat org.apache.kafka\n")
-    assert first_output(tool, now=0) == f"--create: {REJECTED}"
-    (tmp_path / "failed").unlink()
-    assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
-    assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
+def test_a_broker_has_kafkas_port_if_it_is_free(monkeypatch, capsys):
+    port = free_port()
+    assert broker_port(monkeypatch, port) == port
+    assert capsys.readouterr().out == "starting a broker\n"
 
 
-@pytest.fixture
-def broker(tmp_path, monkeypatch):
-    """Return a function that makes a broker in a folder; it only sleeps, and no JVM is started."""
-    java = tmp_path / "java"
-    java.write_text("#!/bin/sh\nexec sleep 60\n")
-    java.chmod(0o755)
-    monkeypatch.setattr("jobs.sandbox.broker.java_program", lambda: java)
-    made = []
+def gateway_address(monkeypatch, first_port):
+    """Return the address of the gateway of `run`, which only listens, where `gateway.first_port` is given."""
 
-    def _broker():
-        made.append(Broker(tmp_path / "data", Path("jars")))
-        return made[-1]
+    async def serve_gateway(settings, stop, _):
+        with socket.create_server((settings.gateway.address, settings.gateway.first_port)):
+            stop.wait()
 
-    yield _broker
-    for started in made:
-        started.kill()
+    monkeypatch.setattr(run, "serve_gateway", serve_gateway)
+    settings = load_settings([f"gateway.first_port={first_port}"], environment={}, with_default_file=False)
+    with embedded_gateway(settings) as (address, check):
+        check()
+        return address
 
 
-def test_a_folder_in_which_a_broker_runs_is_not_touched_by_another(broker, tmp_path):
-    first, second = broker(), broker()
-    first.prepare()
-    first.launch()
-    before = (tmp_path / "data" / "server.properties").read_text()
-    with pytest.raises(BadInput, match=r"another broker uses .*/data: stop that mutation-quota run or broker first"):
-        second.prepare()
-    assert (tmp_path / "data" / "server.properties").read_text() == before
-    first.stop()
-    second.prepare()
-    assert (tmp_path / "data" / "server.properties").read_text() != before  # its own port
-
-
-def test_a_broker_whose_program_was_killed_keeps_its_folder_until_it_has_ended(broker):
-    first, second = broker(), broker()
-    first.prepare()
-    first.launch()
-    first._release()  # noqa: SLF001 as the kernel does for a program that ends
-    with pytest.raises(BadInput, match="another broker uses"):
-        second.prepare()
-    first.kill()
-    second.prepare()
-
-
-STARTUP = """\
-[2026-11-26 16:51:51,156] WARN Performing controller activation. (org.apache.kafka.controller.QuorumController)
-[2026-11-26 16:51:51,600] ERROR Unable to start acceptor for PLAINTEXT (kafka.network.DataPlaneAcceptor)
-org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:26081: Address already in use.
-\tat kafka.network.Acceptor.openServerSocket(SocketServer.scala:633)
-Caused by: java.net.BindException: Address already in use
-\tat java.base/sun.nio.ch.Net.bind0(Native Method)
-[2026-11-26 16:51:51,603] WARN Attempting to close NetworkClient that has been closed. (org.apache.kafka.NetworkClient)
-"""
-
-
-def test_the_end_of_a_broker_is_explained_by_the_last_error_of_its_log(broker, tmp_path):
-    """Not by its last line, and not by an error of an earlier start."""
-    (tmp_path / "java").write_text(f"#!/bin/sh\ncat >> {tmp_path}/data/broker.log <<'END'\n{STARTUP}END\nexit 1\n")
-    cause = "Unable to start acceptor for PLAINTEXT: Socket server failed to bind to 127.0.0.1:26081: .* in use"
-    for _ in range(2):
-        with pytest.raises(ClusterError, match=f"^the broker has exited: {cause}; see .*/data/broker.log$"):
-            broker().start()
-    (tmp_path / "java").write_text("#!/bin/sh\necho no such option\nexit 3\n")
-    with pytest.raises(ClusterError, match=r"^the broker has exited with code 3: no such option; see "):
-        broker().start()
-    (tmp_path / "java").write_text("#!/bin/sh\nkill -9 $$\n")
-    with pytest.raises(ClusterError, match=r"^the broker was killed by SIGKILL; see "):
-        broker().start()
-
-
-@pytest.mark.parametrize(("entries", "written"), [([], 4), (["a quota that somebody has removed"], 0)])
-def test_only_a_new_quota_log_gets_the_quotas_of_the_tenants(entries, written, monkeypatch):
-    records = []
-    monkeypatch.setattr(traffic, "read_log", lambda *_, **__: SimpleNamespace(entries=entries))
-    monkeypatch.setattr(traffic, "write_record", lambda _, record: records.append(record))
-    traffic.set_tenant_quotas(load_settings(environment={}, with_default_file=False))
-    assert len(records) == written
-
-
-def test_no_port_is_given_twice():
-    # one that is not used yet is free, too: a broker with six listeners could have two on one port
-    given = [free_port() for _ in range(1_000)]
-    assert len(set(given)) == len(given)
+def test_a_gateway_whose_port_is_in_use_listens_on_another(port_in_use, monkeypatch):
+    """Its address is in the line that `run` prints when everything has started."""
+    free = free_port()
+    assert gateway_address(monkeypatch, free) == f"127.0.0.1:{free}"
+    another = gateway_address(monkeypatch, port_in_use)
+    assert another.startswith("127.0.0.1:")
+    assert another != f"127.0.0.1:{port_in_use}"

@@ -116,7 +116,7 @@ def ending(settings):
     assert str(raised.value) == ENDED
 
 
-def test_when_it_is_opened(settings, monkeypatch):
+def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatch):
     monkeypatch.setattr(run, "open_files", reject)
     monkeypatch.setattr(session, "session", lambda *_: nullcontext())
     monkeypatch.setattr(session, "check_root", lambda *_: None)
@@ -125,13 +125,13 @@ def test_when_it_is_opened(settings, monkeypatch):
         pytest.fail("there is no session")
 
 
-def test_at_the_lease(settings, unreachable, monkeypatch):
+def test_a_silent_store_is_one_line_when_a_lease_is_acquired(settings, unreachable, monkeypatch):
     monkeypatch.setattr(session, "jvm_pid", lambda _: 1)
     with ending(settings), hold_leases(unreachable, ["enforce", "audit"]):
         pytest.fail("there is no lease")
 
 
-def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
+def test_a_silent_store_is_one_line_when_the_state_is_discarded(settings, unreachable, monkeypatch):
     endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
     monkeypatch.setattr(enforce, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
     monkeypatch.setattr(enforce, "deployment_session", lambda *_, **__: nullcontext(unreachable))
@@ -141,7 +141,7 @@ def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
 
 
 @pytest.mark.parametrize("files", [reject, NoCalls], ids=["opened", "called"])
-def test_when_buckets_are_listed(settings, files, monkeypatch):
+def test_a_silent_store_is_one_line_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(run, "open_files", files)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
@@ -149,6 +149,6 @@ def test_when_buckets_are_listed(settings, files, monkeypatch):
         list_stored(settings, BucketQuery({}, in_debt=False, limit=1), lambda: 0)
 
 
-def test_when_buckets_are_restored(settings, unreachable):
+def test_a_silent_store_is_one_line_when_buckets_are_restored(settings, unreachable):
     with ending(settings):
         restore_buckets(unreachable, SimpleNamespace(header=SimpleNamespace(topics={}, positions={})))
