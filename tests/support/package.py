@@ -19,11 +19,6 @@ def build_package(wheel, folder):
     """Put what spark-submit takes into a folder: the archive, the program, and the configuration."""
     with mock.patch("conf.release.packing._GZIP_LEVEL", 0):  # packed and unpacked in a third of the time
         pack(wheel, folder / "environment.tar.gz", Path(sys.executable).resolve())
-    copy_configuration(folder)
-
-
-def copy_configuration(folder):
-    """Put the program and the configuration into a folder."""
     shutil.copy(CHECKOUT / "conf" / "spark" / "submit.py", folder)
     (folder / "conf").mkdir()
     for file in ("spark-defaults.conf", "log4j2.properties", "mutation-quota.toml"):

@@ -3,65 +3,35 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.deployment import as_options
-from tests.support.package import build_package, build_wheel, copy_configuration
+from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
-from tests.support.spark_submit import cluster_environment, spark_submit, submitted
+from tests.support.spark_submit import submitted
 from tests.support.standalone import Standalone
 from tests.support.topics import decisions_of
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.nightly
 
 DEADLINE_SECONDS = 180
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of this checkout."""
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def packed(wheel, tmp_path_factory):
+def packed(tmp_path_factory):
     """The package, and what a driver unpacks of it."""
     folder = tmp_path_factory.mktemp("packed")
-    build_package(wheel, folder)
+    build_package(build_wheel(tmp_path_factory.mktemp("wheel")), folder)
     (folder / "environment").mkdir()
     unpack = ["tar", "-xzf", folder / "environment.tar.gz", "-C", folder / "environment"]
     subprocess.run(unpack, check=True, timeout=DEADLINE_SECONDS)
     return folder
 
 
-@pytest.fixture
-def unpacked(tmp_path):
-    """The package with this environment instead of the archive, which takes a minute to pack and to unpack twice."""
-    folder = tmp_path / "unpacked"
-    folder.mkdir()
-    copy_configuration(folder)
-    return folder
-
-
-@pytest.mark.parametrize("package", ["unpacked", pytest.param("packed", marks=pytest.mark.nightly)])
-def test_a_submitted_job_decides_on_an_executor(package, request, deployment, tmp_path):
-    packed = request.getfixturevalue(package)
-    prepare_users(deployment)
-    log = tmp_path / "enforce.log"
-    with enforcing(OneExecutor(tmp_path), packed, deployment, log) as job:
-        with requesting(deployment) as requested:
-            until(lambda: job.poll() is not None or len(decisions_of(deployment)) > SOME, DEADLINE_SECONDS)
-        until(lambda: job.poll() is not None or len(decisions_of(deployment)) == len(requested), DEADLINE_SECONDS)
-        stop(job)
-        assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
-    check_tokens(deployment, requested)
-    check_leases_released(deployment, "enforce")
-
-
-@pytest.mark.nightly
 def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     """It is killed with its executor while requests come; each is decided, and every copy of a decision is the same."""
     prepare_users(deployment)
@@ -82,24 +52,13 @@ def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     assert "Lost executor" in log.read_text()
 
 
-class OneExecutor:
-    """Spark's master and worker in the driver's JVM, and an executor of its own process."""
-
-    def __init__(self, folder):
-        self._environment = cluster_environment(folder)
-
-    def submit(self, *args, log, cwd):
-        return spark_submit(
-            "--master", "local-cluster[1,1,1024]", *args, environment=self._environment, log=log, cwd=cwd
-        )
-
-
 def enforcing(cluster, packed, deployment, log):
     """The job, as an operator submits it."""
-    properties = {"spark.pyspark.python": sys.executable, "spark.executor.memory": "512m"}
-    if (packed / "environment.tar.gz").exists():
-        properties["spark.archives"] = "environment.tar.gz#environment"
-        properties["spark.pyspark.python"] = "./environment/bin/python"
+    properties = {
+        "spark.archives": "environment.tar.gz#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+        "spark.executor.memory": "512m",
+    }
     given = (f"storage.root={deployment.storage.root}", "enforce.state_partitions=2")  # a task for each worker
     args = ["enforce", *as_options(deployment, *given)]
     return submitted(cluster, properties, ["submit.py", *args], log=log, cwd=packed)
