@@ -32,7 +32,7 @@ def rejecting_store():
     With the code NoSuchKey, it is an empty bucket.
     """
     with ThreadingHTTPServer(("127.0.0.1", 0), _Rejecting) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         yield server
         server.shutdown()
