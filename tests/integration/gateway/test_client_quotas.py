@@ -165,25 +165,6 @@ def test_bad_requests_get_kafkas_own_errors(front):
     assert client_quotas(front.broker, protocol()) == {}
 
 
-def test_bad_filters_get_kafkas_own_errors(front):
-    filters = [
-        [("user", EXACT, None)],
-        [("user", DEFAULT, "x")],
-        [("user", 3, None)],
-        [("group", ANY, None)],
-        [("", ANY, None)],
-        [("user", ANY, None), ("user", ANY, None)],
-        [("ip", ANY, None), ("user", ANY, None)],
-    ]
-    by_side = []
-    for port in sides(front):
-        requests = [[{"entityType": a, "matchType": b, "match": c} for a, b, c in components] for components in filters]
-        by_side.append([call(port, DESCRIBE, {"components": components, "strict": False}) for components in requests])
-    direct, gateway = by_side
-    assert gateway == direct
-    assert [answer["errorCode"] for answer in gateway] == [42, 42, 42, 35, 42, 42, 42]
-
-
 SET = altered(
     ({"user": "b"}, (RATE, 1.5), ("producer_byte_rate", 1024.0)),
     ({"user": None}, (RATE, 2.0)),
