@@ -144,19 +144,6 @@ def test_a_change_that_is_seen_late_is_not_forgotten():
     assert [rate(quotas, at) for at in (400, 250, 150)] == [3.0, 3.0, None]
 
 
-def test_parts_of_a_quota_altered_by_two_operators_are_merged():
-    """The second record knows nothing of the first; the callback is given both."""
-    burst = QuotaChange(ALICE, Quota(5.0, 99.0), 100, ("controller_mutation_burst",))
-    quotas = quotas_of(
-        "Recording",
-        QuotaChange(ALICE, Quota(5.0), 50),
-        QuotaChange(ALICE, Quota(7.0), 100, ("controller_mutation_rate",)),
-        burst,
-    )
-    assert quotas.resolve("alice", "app", 100).limit.quota == Quota(7.0, 99.0)
-    assert quotas.resolve("alice", "app", 100).entity == ALICE
-
-
 def test_a_cancelled_scheduled_change_is_not_passed_to_the_callback():
     quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), QuotaChange(ALICE, Quota(7.0), 200))
     quotas.add(QuotaCancellation(ALICE, 200))
@@ -201,16 +188,6 @@ def test_another_class_takes_over_and_receives_all_earlier_updates():
         f"{HERE}.Recording",
     ]
     assert [call[0] for call in Recording.calls] == ["configure", "update", "configure", "update"]
-
-
-def test_from_the_default_to_a_class_and_back():
-    """Records alone change the class if the settings allow its name."""
-    quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
-    quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
-    quotas.add(CallbackChange(setting("HasAQuota"), 200))
-    quotas.add(CallbackChange(None, 300))
-    assert [rate(quotas, at) for at in (199, 200, 299, 300)] == [5.0, 2.0, 2.0, 5.0]
-    assert quotas.resolve("alice", "app", 300).callback is None
 
 
 def test_a_class_that_the_settings_do_not_name_is_not_imported():
@@ -442,7 +419,8 @@ def test_after_a_return_to_the_default_a_limit_is_in_force_since_then():
     assert quotas.resolve("alice", "app", 50).limit.since == 0
     quotas.add(CallbackChange(setting("HasAQuota"), 100))
     quotas.add(CallbackChange(None, 1000))
-    assert quotas.resolve("alice", "app", 1001).limit.since == 1000
+    resolution = quotas.resolve("alice", "app", 1001)
+    assert (resolution.callback, resolution.limit.quota.rate, resolution.limit.since) == (None, 100.0, 1000)
 
 
 def test_a_quota_as_in_the_kip_is_a_number():

@@ -72,8 +72,6 @@ def test_a_decision_that_contradicts_itself_is_a_bad_record(fields, error):
     ("read", "path", "values"),
     [
         (read_request, "operation", "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
-        (read_result, "operation", "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
-        (read_decision, "operation", "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
         (read_decision, "mode", "STRICT, PERMISSIVE"),
         (read_decision, "outcome", "ADMITTED, PARTIAL, REJECTED"),
         (read_decision, "shadow.outcome", "ADMITTED, PARTIAL, REJECTED"),

@@ -1,29 +1,22 @@
-"""The start of Spark is shown on a terminal."""
+"""A command tells that Spark is being started."""
 
-import io
-import sys
 from contextlib import contextmanager
 
 from jobs.spark import progress
 from jobs.spark.progress import command_session
 from quota.settings import Settings
-from tests.support.waiting import until
 
 
-def test_a_terminal_shows_that_spark_is_being_started_until_it_has_started(monkeypatch):
-    errors = io.StringIO()
-    errors.isatty = lambda: True
+def test_a_command_tells_that_spark_is_being_started_until_it_has_started(monkeypatch):
+    told = []
 
     @contextmanager
-    def session(*_, **__):
-        until(lambda: "starting Spark" in errors.getvalue())
-        yield "a session"
+    def noted(words, result=None):
+        told.append(words)
+        yield result
+        told.append(f"end of {words}")
 
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "session", session)
-    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setattr(progress, "progress", noted)
+    monkeypatch.setattr(progress, "session", lambda *_, **__: noted("the session", "a session"))
     with command_session(Settings(), "buckets list") as spark:
-        shown = errors.getvalue()
-        assert spark == "a session"
-        assert shown.endswith("\x1b[2K")  # the line is erased
-    assert errors.getvalue() == shown
+        assert (spark, told) == ("a session", ["starting Spark", "the session", "end of starting Spark"])

@@ -18,6 +18,11 @@ from tests.support.factories import record, request_json, timeline
 from tests.support.malformed import all_malformed
 
 LIMIT = 1024
+BINARY = "value: not UTF-8 (byte 0xff at 0)"
+LARGE = (
+    "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes allows; "
+    "name fewer topics in one request"
+)
 
 
 def letter(value, key=None):
@@ -31,18 +36,7 @@ def test_a_record_at_the_limit_is_decided_and_one_over_it_is_not():
     padded = request + b" " * (LIMIT - len(request))
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     dead = letter(padded + b" ")
-    assert (
-        dead.error == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes "
-        "allows; name fewer topics in one request"
-    )
-    assert dead.value == padded.decode()
-
-
-BINARY = "value: not UTF-8 (byte 0xff at 0)"
-LARGE = (
-    f"value: key and value together are larger than the {LIMIT} bytes that limits.max_request_bytes allows; "
-    "name fewer topics in one request"
-)
+    assert (dead.error, dead.value) == (LARGE, padded.decode())
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ class TestOrder:
     """Requests written at once."""
 
     def test_all_responses_come_in_order(self, play):
-        """There are relayed responses, those to admitted, rejected and validated mutations, and the gateway's own."""
+        """Requests after a mutation reach the broker once it is answered."""
         on = play(Cluster(old=2))
         frames = [
             on.frame(3, 12, metadata("old")),
@@ -52,17 +52,6 @@ class TestOrder:
         codes = [[topic["errorCode"] for topic in answers[number]["topics"]] for number in (0, 1, 2, 3, 6)]
         assert codes == [[0], [0], [0], [89], [3]]
         assert [response["errorCode"] for response in answers[5]["responses"]] == [0]
-
-    def test_a_mutation_is_a_barrier(self, play):
-        """Requests after it reach the broker once it is answered."""
-        on = play()
-        on.send_bytes(on.frame(19, 7, creation("a")) + on.frame(3, 12, metadata("a")))
-        on.serve()
-        assert on.keys_seen() == [19]
-        on.decide()
-        on.pass_time(0)
-        assert on.keys_seen() == [19, 19, 3]
-        assert [answer["topics"][0]["errorCode"] for answer in on.answers()] == [0, 0]
 
     def test_a_mutation_does_not_overtake_earlier_requests(self, play):
         """A fetch that takes long is answered first."""
@@ -123,15 +112,6 @@ class TestPassingOn:
             assert len(on.ports.client) == min(at + 65_536, len(answer))
         assert on.channel.is_idle
 
-    def test_a_request_after_a_large_one_begins_at_its_end(self, play):
-        """The end and the next request may arrive together."""
-        on = play()
-        first, second = on.frame(0, 9, produce(size=5000)), on.frame(3, 12, metadata())
-        on.send_bytes(first[:100])
-        on.send_bytes(first[100:] + second)
-        on.serve()
-        assert on.keys_seen() == [0, 3]
-
     def test_bytes_after_a_message_are_relayed(self, play):
         """librdkafka writes some, and brokers ignore them."""
         on = play()
@@ -168,7 +148,7 @@ class TestMutes:
         first = play()
         second = play(first.cluster, context=first.context)
         mute(first)
-        assert len([second.call(3, 12, metadata())]) == 1
+        assert second.call(3, 12, metadata())["brokers"]
 
 
 def mute(on):

@@ -90,15 +90,10 @@ class Session:
         return bool(due)
 
 
-def outcome(protocol, cut):
-    """Return the outcome of a session whose bytes are cut by a function."""
-    return Session(protocol, cut).outcome()
-
-
 @pytest.fixture(scope="module")
 def uncut(protocol):
     """The outcome of the session in whole pieces, checked once."""
-    result = outcome(protocol, lambda data: [data])
+    result = Session(protocol, lambda data: [data]).outcome()
     to_client, seen, requested = result
     assert [key for key, _, _ in seen] == [18, 17, 36, 3, 3, 19, 19, 0, 0, 3, 37, 3, 37, 3, 37, 20, 3, 20, 10]
     assert [[topic.name for topic in request.topics] for request, _ in requested] == [
@@ -111,7 +106,7 @@ def uncut(protocol):
 
 
 def test_chunks_arrive_one_byte_at_a_time(protocol, uncut):
-    assert outcome(protocol, lambda data: [data[at : at + 1] for at in range(len(data))]) == uncut
+    assert Session(protocol, lambda data: [data[at : at + 1] for at in range(len(data))]).outcome() == uncut
 
 
 @given(data=st.data())
@@ -120,4 +115,4 @@ def test_chunks_may_have_any_sizes(protocol, uncut, data):
     def cut(whole):
         return cuts(whole, data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))
 
-    assert outcome(protocol, cut) == uncut
+    assert Session(protocol, cut).outcome() == uncut

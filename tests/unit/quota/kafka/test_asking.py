@@ -219,15 +219,6 @@ def test_a_decision_that_outlasted_a_silence_does_not_tell_how_long_decisions_ta
     assert not limited.ask(seconds=1).done()
 
 
-def test_a_silent_job_is_tried_with_the_next_request_if_no_other_is_undecided(limited):
-    """The first one was rejected by another gateway's dead letter, or is forgotten."""
-    limited.ask(seconds=10)
-    limited.loop.wait_until(20)
-    limited.decisions._undecided._awaited.clear()  # noqa: SLF001
-    assert not limited.ask(seconds=10).done()
-    assert limited.ask(seconds=10).done()
-
-
 LONG = 60 * 60 // 10
 
 

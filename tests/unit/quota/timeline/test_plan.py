@@ -41,16 +41,6 @@ def test_a_scheduled_plan_starts_from_the_quotas_in_force_then():
     assert plan([QuotaRecord(ALICE, 7.0)], present, 100) == []
 
 
-def test_a_plan_cancels_scheduled_changes():
-    """The file is the complete set of quotas, including scheduled ones."""
-    (step,) = plan([QuotaRecord(ALICE, 5.0)], timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100)), 10)
-    assert (step.before, step.after, step.record) == (
-        Quota(7.0),
-        None,
-        QuotaRecord(ALICE, 7.0, effective_at=100, cancelled=True),
-    )
-
-
 def test_a_plan_schedules_the_files_changes_and_leaves_equal_ones():
     present = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100), (BOB, 9.0, 200))
     equal = [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 7.0, effective_at=100)]

@@ -119,10 +119,3 @@ def test_a_scheduled_change_of_a_part_keeps_what_changed_since_it_was_written():
     assert quotas.latest(ALICE, 100).quota == Quota(5.0, 9.0)
     quotas.add(QuotaChange(ALICE, Quota(20.0), 10, ("controller_mutation_rate",)))
     assert [quotas.latest(ALICE, at).quota for at in (10, 99, 100)] == [Quota(20.0), Quota(20.0), Quota(20.0, 9.0)]
-
-
-@pytest.mark.parametrize("change", [DEBT, COPY, GONE])
-def test_a_compacted_log_is_read_completely(change):
-    quotas = timeline()
-    quotas.add(change)
-    assert quotas.latest(ALICE, 100).quota == change.quota

@@ -208,20 +208,6 @@ def quota_json(entity, rate=5, **fields):
     return json.dumps({"entity": entity, "controller_mutation_rate": rate, **fields}).encode()
 
 
-@pytest.mark.parametrize(
-    ("entity", "expected"),
-    [
-        ({"user": "alice"}, QuotaEntity("alice")),
-        ({"user": None}, QuotaEntity(None)),
-        ({"user": "alice", "client-id": None}, QuotaEntity("alice", None)),
-        ({"client-id": "app"}, QuotaEntity(client_id="app")),
-    ],
-)
-def test_a_part_is_a_name_or_the_default_or_absent(entity, expected):
-    record = read_quota_log_record(quota_json(entity))
-    assert (record.entity, record.controller_mutation_rate) == (expected, 5.0)
-
-
 def test_a_tombstone_removes_the_quota_of_its_key():
     record = read_quota_log_record(None, b'{"user": "alice"}')
     assert (record.entity, record.controller_mutation_rate) == (QuotaEntity("alice"), None)

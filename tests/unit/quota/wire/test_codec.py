@@ -132,12 +132,6 @@ def test_tagged_structs_that_are_absent_are_not_shared():
     assert ping.read(b"\0") == {"x": {"x": [], "y": -1}}
 
 
-def test_bytes_after_a_message_are_ignored(protocol):
-    """librdkafka 2.16 sends three of them after a Metadata request."""
-    request = bytes.fromhex("00 01 00 00")
-    assert protocol.request(3, 13).read(request + b"\1\2\3") == protocol.request(3, 13).read(request)
-
-
 def test_a_message_that_ends_early_is_malformed(protocol):
     data = bytes.fromhex(CREATE_V7)
     for length in range(len(data)):

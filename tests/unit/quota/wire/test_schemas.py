@@ -44,10 +44,6 @@ def test_a_schema_is_json_with_comments(jar):
     }
 
 
-def test_a_jar_names_its_release(jar):
-    assert read_release(jar) == "9.8.7"
-
-
 def test_a_folder_is_resolved_to_its_jar(jar):
     (jar.parent / "kafka-server-9.8.7.jar").touch()
     assert read_schemas(jar.parent).keys() == {"PingRequest"}

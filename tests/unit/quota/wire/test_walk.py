@@ -52,15 +52,6 @@ def test_the_offset_of_a_field_is_found_whatever_the_pieces(message, version, si
     assert rest.read(data, offset) == {"last": 9, **({"tagged": 0} if version else {})}
 
 
-def test_a_tagged_field_begins_after_all_others():
-    codec = MessageCodec(SCHEMA, 1)
-    data = codec.write({**ORDINARY, "tagged": 5})
-    plan, rest = codec.split("tagged")
-    end = Walk(plan, len(data)).feed(data)
-    assert data[end:] == b"\1\0\4\0\0\0\5"
-    assert rest.write(rest.read(data, end)) == data[end:]
-
-
 @pytest.mark.parametrize(
     "data",
     [

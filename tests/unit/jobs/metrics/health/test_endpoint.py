@@ -212,7 +212,6 @@ def test_a_loop_is_healthy_while_it_runs_or_waits_and_ready_if_nothing_is_missin
 @pytest.mark.parametrize(
     ("is_serving", "silence", "failure", "expected"),
     [
-        (False, None, "", (True, False, "it is starting")),
         (True, 0, "", (True, True, "it is ready")),
         (True, 11, "", (False, False, f"{STALLED} for 11 s; the limit is 10 s")),
         (False, 0, "", (True, False, "it is stopping")),

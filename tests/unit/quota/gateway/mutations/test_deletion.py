@@ -180,22 +180,6 @@ def test_many_topics_are_polled_less_often(play):
     assert (waited[:2], sum(waited)) == ([40, 80], 5000)
 
 
-@pytest.mark.parametrize(
-    ("version", "message"),
-    [(5, {"topicNames": ["a"], "timeoutMs": 30_000}), (6, deletion("a")), (6, deletion(topic_id(1)))],
-    ids=["version without ids", "name", "id"],
-)
-def test_a_deleted_topic_is_forgotten_and_a_rejected_one_is_not(play, version, message):
-    on = play(Cluster(a=3))
-    created = ExistingTopic("a", topic_id(1), 3)
-    on.context.memory.recent.record(created, on.ports.time)
-    on.mutate(20, version, message, rejected=["a"])
-    assert on.context.memory.recent.find("a", NO_ID, on.ports.time) == created
-
-    on.mutate(20, version, message)
-    assert on.context.memory.recent.find("a", NO_ID, on.ports.time) is None
-
-
 def test_a_missing_topic_is_answered_at_once(play):
     on = play(Cluster())
     answer = on.call(20, 6, deletion("gone"))

@@ -21,15 +21,6 @@ def test_a_topic_costs_the_partitions_that_are_added(play):
     assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 6, "b": 7}
 
 
-def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(play):
-    on = play(Cluster(a=2))
-    answer = on.call(37, 3, growth(a=2, nowhere=9))
-
-    assert errors(answer) == {"a": 37, "nowhere": 3}
-    assert on.ports.requested == []
-    assert on.changes_seen() == []
-
-
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_an_old_version_is_decided_in_its_own_version(play, version):
     """The decision depends on it: it is admitted and muted."""

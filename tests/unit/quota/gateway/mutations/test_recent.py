@@ -27,15 +27,6 @@ def test_a_topic_created_just_before_costs_its_partitions_although_the_broker_do
     assert on.ports.pauses == []
 
 
-def test_a_growth_counts_from_the_creation_just_before(play):
-    """The controller knows the topic, so that the growth is valid."""
-    on = play(Cluster())
-    on.cluster.unseen.add("new")
-    carry_out(on, 19, 7, creation(topic("new", 6)))
-    assert carry_out(on, 37, 3, growth(new=10)) == {"new": 4}
-    assert carry_out(on, 20, 6, deletion("new")) == {"new": 10}
-
-
 def test_a_change_is_remembered_for_a_minute():
     recent = RecentTopics()
     recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
