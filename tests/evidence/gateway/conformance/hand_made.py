@@ -191,7 +191,7 @@ def _offered(client: WireClient, _: Side) -> list[Observation]:
     Only those that the gateway's release of Kafka has: a broker of an earlier one still offers older versions.
     """
     sent = time.monotonic() * 1000
-    answer = client.call(ApiKey.APIVERSIONS, 4, {"clientSoftwareName": "proof", "clientSoftwareVersion": "1"})
+    answer = client.call(ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "proof", "clientSoftwareVersion": "1"})
     received = time.monotonic() * 1000
     offered = {}
     for api in answer["apiKeys"]:
