@@ -104,7 +104,7 @@ def test_a_debt_is_never_shown_as_zero(page, feed):
     assert "\t-0.1 → 0\t" in shown[0]
 
 
-def test_a_quota_change_appears_and_is_marked(page, feed):
+def test_a_quota_change_appears_with_its_comment_as_text(page, feed):
     feed.set_quota(QuotaEntity("alice"), 10.0, comment="<b>more</b>")
     newest = until(lambda: (changes := rows(page, "changes-table")) and len(changes) == 2 and changes[0])
     assert "rate 5 -> 10" in newest

@@ -25,7 +25,9 @@ COMMANDS = {"observe": ["observe", "follow"], "push": ["quotas", "push", "--foll
 LOG = {"name": "broker-0", "file": "kafka-request.log", "volume": {"persistentVolumeClaim": {"claimName": "logs-0"}}}
 ALL = {
     **{name: {"enabled": True} for name in (*PROBED, "metrics", "alerts")},
-    "observe": {"enabled": True, "logs": [LOG, LOG | {"name": "broker-1"}]},
+    "observe": {"enabled": True, "logs": [LOG, LOG | {"name": "broker-1"}], "nodeSelector": {"pool": "small"}},
+    "defaults": {"nodeSelector": {"pool": "jobs"}, "podLabels": {"team": "kafka"}, "priorityClassName": "high"},
+    "image": {"pullSecrets": ["registry"]},
     "settings": {
         "gateway": {"listeners": ["19092=kafka-0.kafka:9092", "19093=kafka-1.kafka:9092", "19095=kafka-2.kafka:9092"]},
         "dashboard": {"hosts": ["quota.example.org"]},
