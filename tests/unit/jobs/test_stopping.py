@@ -118,7 +118,7 @@ def interrupt(tmp_path, code, how):
     with subprocess.Popen([sys.executable, tmp_path / "program.py"], text=True, **pipes) as program:
         assert program.stdout.readline() == "ready\n"
         program.send_signal(how)
-        output, errors = program.communicate(timeout=60)
+        output, errors = program.communicate(timeout=30)
     return program.returncode, output, errors
 
 
