@@ -5,15 +5,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, PeriodOptions
 from jobs.cli.output import OutputOptions, print_table, table_time
 from jobs.storage.whole_file import read_whole
+from quota.admission.identity import user_of
 from quota.errors import BadInput, NotFound
-from quota.records.record import Record, Source
+from quota.records.record import Source
 from quota.settings import Settings
 from quota.text import plural, printable
 from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, ResentDeadLetters
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
     from quota.records.request import MutationRequest
 
-_COLUMNS = ("RECEIVED", "ID", "USER / CLIENT-ID", "ERRORS")
+_COLUMNS = ("RECEIVED", "ID", "USER / CLIENT-ID", "ERROR")
 
 _MAX_ERROR_CHARACTERS = 100
 """The length at which `list` cuts an error."""
@@ -45,9 +47,8 @@ def list_letters(
 ) -> None:
     """List invalid requests.
 
-    Shows the sender that each names, and all its errors: the one for which it is invalid, and then those that it would
-    have next. Reads the dead-letter topic, as far back as its retention; the Delta table dead_letters retains them for
-    audit.keep_days.
+    Shows the sender that each names, and why it is invalid. Reads the dead-letter topic, as far back as its retention;
+    the Delta table dead_letters retains them for audit.keep_days.
 
     Examples:
       mutation-quota dead-letters list --from -1h
@@ -82,7 +83,7 @@ def list_letters(
 def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> None:
     """Show an invalid request and why it is invalid.
 
-    Prints the record to standard output as it was received, so that it can be corrected in a file, and its errors to
+    Prints the record to standard output as it was received, so that it can be corrected in a file, and its error to
     standard error.
 
     Examples:
@@ -95,8 +96,7 @@ def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions)
     item = _to_item(stored, settings)
 
     def record() -> None:
-        for error in item.errors:
-            print(error, file=sys.stderr)
+        print(item.error, file=sys.stderr)
         sys.stdout.buffer.write(stored.letter.original_value + b"\n")
 
     output.print(DeadLetters([item], 0), record, items="dead_letters")
@@ -203,18 +203,27 @@ def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
 
 
 def _to_item(stored: "StoredDeadLetter", settings: Settings) -> ListedDeadLetter:
-    from quota.admission.problems import claimed_sender, more_problems
-
     letter = stored.letter
-    record = Record(letter.source, stored.at, letter.original_value, stored.key, letter.timestamp is not None)
-    errors = [letter.error, *more_problems(record, letter.error, settings.policy)]
-    user, client_id = claimed_sender(record, settings.policy)
-    return ListedDeadLetter(stored.letter_id, letter.timestamp, user, client_id, errors, letter.value)
+    fields = _fields(letter.original_value)
+    user, client_id = (name if isinstance(name := fields.get(field), str) else None for field in ("user", "client_id"))
+    prefix = settings.policy.user_topic_prefix
+    owner = None if prefix is None else user_of(letter.source.topic, prefix)
+    sender = owner or user or None, client_id or None
+    return ListedDeadLetter(stored.letter_id, letter.timestamp, *sender, letter.error, letter.value)
+
+
+def _fields(value: bytes) -> dict[str, Any]:
+    """Return the fields of a record that is a JSON object."""
+    try:
+        fields = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _row(stored: "StoredDeadLetter", item: ListedDeadLetter) -> tuple[str, ...]:
     sender = " / ".join(name or "-" for name in (item.user, item.client_id))
-    return table_time(stored.at), item.id, sender, "; ".join(map(_shortened, item.errors))
+    return table_time(stored.at), item.id, sender, _shortened(item.error)
 
 
 def _shortened(error: str) -> str:

@@ -1,10 +1,8 @@
 """Warnings of quotas that are valid, and yet apply to nobody, or are evaded by a new client-id with each request."""
 
 import re
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from quota.records.entity import NO_TAGS, QuotaEntity
 from quota.text import quoted
@@ -47,31 +45,17 @@ def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:
     return holes
 
 
-_PRINCIPAL_TYPE = re.compile(r"^user:\s*", re.IGNORECASE)
-_OTHER_TYPE = re.compile(r"(group|role|team)[:/]", re.IGNORECASE)
-_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
-_QUOTED = re.compile(r"""^(["'])(.+)\1$""")
-"""A shell, or a file of environment variables, that does not take quotes away."""
-
-
-def intended(name: str) -> str:
-    """Return the name that is probably meant.
-
-    It is without `User:`, quotes, spaces around it and characters of no width, and not percent-encoded.
-    """
-    visible = "".join(character for character in name if unicodedata.category(character) != "Cf").strip()
-    plain = _PRINCIPAL_TYPE.sub("", _QUOTED.sub(r"\2", visible).strip())
-    return unquote(plain).strip() if _ENCODED.search(plain) else plain
+_UNUSUAL = re.compile(r"^(user|group|role|team)[:/]|%[0-9a-f]{2}|^\s|\s$", re.IGNORECASE)
+"""A principal with its type, a percent-encoded name, and one with spaces around it."""
 
 
 def name_warning(name: str) -> str | None:
     """Return why a name probably names nobody; None for an ordinary one."""
-    meant = intended(name)
-    if meant in ("*", "<default>"):
-        return f"{quoted(name)} is one name, and not all of them; set the default instead (--user-defaults, user: null)"
-    if _OTHER_TYPE.match(meant):
-        return f"{quoted(name)} is the name of a user; there are no quotas of groups (see callbacks)"
-    return None if meant in {name, ""} else f"did you mean {quoted(meant)}?"
+    if name in ("*", "<default>"):
+        return "this is one name, and not all of them; set the default instead (--user-defaults, user: null)"
+    if _UNUSUAL.search(name):
+        return "probably nobody's name: leave out User:, spaces around it and percent-encoding; groups have no quotas"
+    return None
 
 
 def user_warnings(setting: str, names: Iterable[str]) -> list[str]:
@@ -108,26 +92,11 @@ def quota_warnings(
 
     With `of`, only the loopholes that the quotas of these entities open or leave.
     """
-    names = [f"{entity}: {warning}" for entity in named for warning in _entity_warnings(entity)]
+    names = [
+        f"{entity}: {warning}" for entity in named for name in entity.names.values() if (warning := name_warning(name))
+    ]
     holes = loopholes({*in_force})
     if of is not None:
         users = {entity.user for entity in of if entity.user is not None}
         holes = [loophole for loophole in holes if loophole.by in of or loophole.user in users]
     return names + [str(loophole) for loophole in holes]
-
-
-def meant_for(user: str, client_id: str, entities: Iterable[QuotaEntity]) -> list[str]:
-    """Return the warnings of quotas that are probably meant for a user or a client-id, but have another name."""
-    names = {"user": user, "client-id": client_id}
-    return [
-        f"{entity}: {warning}"
-        for entity in entities
-        if any(name != names[tag] == intended(name) for tag, name in entity.names.items())
-        for warning in _entity_warnings(entity)
-    ]
-
-
-def _entity_warnings(entity: QuotaEntity) -> Iterator[str]:
-    for name in entity.names.values():
-        if warning := name_warning(name):
-            yield warning

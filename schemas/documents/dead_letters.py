@@ -14,8 +14,8 @@ class ListedDeadLetter(msgspec.Struct, frozen=True):
     """The sender that the record names, or its topic identifies; null if neither does."""
     client_id: str | None
     """The client-id that the record names; null if it names none."""
-    errors: list[str]
-    """The reason, which names the field and the value, and then the errors that the record would have without it."""
+    error: str
+    """The reason, which names the field and the value."""
     value: str | None
     """The invalid record, in base64 if it is not UTF-8; null if it has no value."""
 

@@ -15,7 +15,7 @@ from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
 from quota.timeline.levels import Resolution
 from quota.timeline.timeline import Level
-from quota.timeline.warnings import meant_for, name_warning, quota_warnings
+from quota.timeline.warnings import name_warning, quota_warnings
 from schemas.documents.quotas import ResolvedQuota
 
 _COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "MAX DEBT", "SINCE")
@@ -52,7 +52,7 @@ def resolve(
         raise MutationQuotaError(
             f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
         ) from None
-    print_warnings(_warnings(user, client, resolution, [change.entity for change in log.timeline.configured(moment)]))
+    print_warnings(_warnings(user, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
 
     def table() -> None:
@@ -63,13 +63,11 @@ def resolve(
     output.print(_document(resolution, levels, settings.quota.window, moment), table)
 
 
-def _warnings(
-    user: str | None, client: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]
-) -> list[str]:
-    """Return the warnings of the names, of quotas meant for them under other names, and of the quota that applies."""
+def _warnings(user: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]) -> list[str]:
+    """Return the warnings of the user's name, and of the quota that applies."""
     names = [f"--user {quoted(user)}: {warning}"] if user and (warning := name_warning(user)) else []
     of_quota = quota_warnings((), entities, of=[resolution.entity]) if resolution.entity else []
-    return [*names, *meant_for(user or ANONYMOUS, client or NO_CLIENT_ID, entities), *of_quota]
+    return [*names, *of_quota]
 
 
 def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Window) -> None:

@@ -250,7 +250,10 @@ def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
     )
     named = [
         f"warning: user-principal '': left out: {RATE}=1.0 on the cluster applies to nobody, since a name is empty",
-        "warning: user-principal 'CN%3Dfrank': did you mean 'CN=frank'?",
+        (
+            "warning: user-principal 'CN%3Dfrank': probably nobody's name: leave out User:, spaces around it and "
+            "percent-encoding; groups have no quotas"
+        ),
     ]
     with ScriptedBroker(protocol(), {ApiKey.DESCRIBE_CLIENT_QUOTAS: described}).listening() as target:
         there = ("--set", f"kafka.target_servers={target.address}")

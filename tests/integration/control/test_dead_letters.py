@@ -36,7 +36,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     enforce()
     ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
     listed = command("dead-letters", "list", "--output", "json")["dead_letters"]
-    assert [(letter["id"], letter["errors"][0][:30]) for letter in listed] == [
+    assert [(letter["id"], letter["error"][:30]) for letter in listed] == [
         (ids[0], "operation: invalid enum value "),
         (ids[1], "value: not UTF-8 (byte 0xff at"),
         (ids[2], "topics[0].partitions: expected"),

@@ -88,3 +88,22 @@ def test_a_list_without_dead_letters_says_so(monkeypatch):
     monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter([]))
     assert command("list").output == "No dead letters.\n"
     assert json.loads(command("list", "--output", "json").output)["dead_letters"] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "topic", "sender"),
+    [
+        ('{"user": "alice", "client_id": "app"}', "mutation-requests", ["alice", "app"]),
+        ('{"user": "", "client_id": 7}', "mutation-requests", [None, None]),
+        ('{"user": "alice"}', "mutation-requests.bob", ["bob", None]),
+        *[(value, "mutation-requests", [None, None]) for value in ("", "[1]", "{", "7", "[" * 100_000)],
+    ],
+)
+def test_the_sender_is_whom_its_topic_or_the_record_names(monkeypatch, value, topic, sender):
+    stored = StoredDeadLetter(
+        None, DeadLetter(error="invalid", value=value, timestamp=5, source=Source(topic, 0, 1)), 5
+    )
+    monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter([stored]))
+    own_topics = ("--set", "topics.identity=topic") if topic.endswith("bob") else ()
+    (listed,) = json.loads(command("list", *own_topics, "--output", "json").stdout)["dead_letters"]
+    assert ([listed["user"], listed["client_id"]], listed["error"]) == (sender, "invalid")

@@ -222,7 +222,12 @@ SKIPPED = f"user-principal 'alice': skipped: {RATE}"
         ),
         (
             {QuotaEntity("CN%3Dfrank"): 5.0},
-            ["user-principal 'CN%3Dfrank': did you mean 'CN=frank'?"],
+            [
+                (
+                    "user-principal 'CN%3Dfrank': probably nobody's name: leave out User:, spaces around it and "
+                    "percent-encoding; groups have no quotas"
+                )
+            ],
         ),
     ],
 )

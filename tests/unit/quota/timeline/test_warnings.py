@@ -11,7 +11,6 @@ from quota.records.quota import Window
 from quota.timeline.warnings import (
     Loophole,
     loopholes,
-    meant_for,
     name_warning,
     quota_warnings,
     rate_warning,
@@ -23,28 +22,27 @@ from tests.support.programs import run
 
 ALICE, OTHERS = QuotaEntity("alice"), QuotaEntity(None)
 
+NOBODY = "probably nobody's name: leave out User:, spaces around it and percent-encoding; groups have no quotas"
+
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("User:alice", "did you mean 'alice'?"),
-        ("user: alice", "did you mean 'alice'?"),
-        ("User:CN%3Dalice", "did you mean 'CN=alice'?"),
-        (" alice", "did you mean 'alice'?"),
-        ("'User:alice'", "did you mean 'alice'?"),
-        ("User:alice\u200b", "did you mean 'alice'?"),
-        ("*", "'*' is one name, and not all of them; set the default instead"),
-        ("<default>", "'<default>' is one name, and not all of them; set the default instead"),
-        ("Group:x", "'Group:x' is the name of a user; there are no quotas of groups"),
+        ("User:alice", NOBODY),
+        ("user: alice", NOBODY),
+        ("CN%3Dalice", NOBODY),
+        (" alice", NOBODY),
+        ("alice ", NOBODY),
+        ("Group:x", NOBODY),
+        ("*", "this is one name, and not all of them; set the default instead"),
+        ("<default>", "this is one name, and not all of them; set the default instead"),
     ],
 )
-def test_a_name_that_names_nobody_is_warned_of_with_the_one_that_is_meant(name, expected):
+def test_a_name_that_names_nobody_is_warned_of(name, expected):
     assert name_warning(name).startswith(expected)
 
 
-@pytest.mark.parametrize(
-    "name", ["alice", "100%", "50%off", "a b", "CN=Doe, J,O=x", "User", "a:b", "ä", "User:", "%", '"', "a'b'"]
-)
+@pytest.mark.parametrize("name", ["alice", "100%", "50%off", "a b", "CN=Doe, J,O=x", "User", "a:b", "ä", "%", "*a"])
 def test_an_ordinary_name_is_not_warned_of(name):
     assert name_warning(name) is None
 
@@ -64,17 +62,8 @@ def test_a_quota_that_is_altered_is_warned_of_for_its_own_loopholes(entity, othe
     assert len(quota_warnings([entity], {entity, *others}, of=[entity])) == expected
 
 
-def test_a_user_without_a_quota_is_told_of_one_that_is_probably_meant():
-    carol = QuotaEntity("User:carol")
-    expected = ["user-principal 'User:carol': did you mean 'carol'?"]
-    assert meant_for("carol", "app", [carol, ALICE, QuotaEntity("User:dave")]) == expected
-    assert meant_for("User:carol", "app", [carol]) == []
-
-
 def test_users_in_the_settings_are_checked_like_those_of_quotas():
-    assert user_warnings("quota.exempt_users", ["admin", "User:ops"]) == [
-        "quota.exempt_users: 'User:ops': did you mean 'ops'?"
-    ]
+    assert user_warnings("quota.exempt_users", ["admin", "User:ops"]) == [f"quota.exempt_users: 'User:ops': {NOBODY}"]
 
 
 def test_validate_and_config_describe_warn_of_names(tmp_path):
@@ -85,10 +74,10 @@ def test_validate_and_config_describe_warn_of_names(tmp_path):
         "  - {entity: {user: null}, controller_mutation_rate: 100}\n"
     )
     done = run("quotas", "validate", str(file), "--fail-on-warning", cwd=tmp_path)
-    warning = "warning: user-principal 'User:alice': did you mean 'alice'?\n"
+    warning = f"warning: user-principal 'User:alice': {NOBODY}\n"
     assert (done.returncode, done.stderr) == (2, warning)
     done = run("config", "describe", "quota", "--set", 'quota.exempt_users=["User:ops"]', cwd=tmp_path)
-    warning = "warning: quota.exempt_users: 'User:ops': did you mean 'ops'?\n"
+    warning = f"warning: quota.exempt_users: 'User:ops': {NOBODY}\n"
     assert (done.returncode, done.stderr) == (0, warning)
 
 
