@@ -410,21 +410,6 @@ def test_one_table_of_options_serves_spark_and_deltalake():
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "endpoint"),
-    [
-        ({"endpoint": "store:9000"}, "https://store:9000"),
-        ({"endpoint": "store:9000", "connection.ssl.enabled": "False"}, "http://store:9000"),
-        ({"endpoint": "http://store:9000"}, "http://store:9000"),
-    ],
-)
-def test_an_endpoint_may_be_without_its_scheme_as_for_hadoop(given, endpoint):
-    overrides = [f"storage.options.fs.s3a.{name}={value}" for name, value in given.items()]
-    options = load(*overrides).storage.deltalake()
-    assert options["aws_endpoint"] == endpoint
-    assert options.get("aws_allow_http") == ("true" if endpoint.startswith("http://") else None)
-
-
 def test_other_file_systems_have_deltalakes_own_options():
     given = ["storage.options.'fs.s3a.access.key'=a", "storage.table_options.google_service_account=/key.json"]
     storage = load(*given).storage
@@ -459,6 +444,10 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
         "aws_allow_http": "true",
         "aws_virtual_hosted_style_request": "false",
     }
+    # A scheme may be left out, as for Hadoop.
+    assert options("endpoint=store:9000").deltalake()["aws_endpoint"] == "https://store:9000"
+    plain = options("endpoint=store:9000", "connection.ssl.enabled=False").deltalake()
+    assert (plain["aws_endpoint"], plain["aws_allow_http"]) == ("http://store:9000", "true")
     assert options("endpoint=http://[::1]:9", "endpoint.region=here").deltalake()["aws_region"] == "here"
     assert options("endpoint=s3.eu-central-1.amazonaws.com").hadoop() == {
         "spark.hadoop.fs.s3a.endpoint": "s3.eu-central-1.amazonaws.com"

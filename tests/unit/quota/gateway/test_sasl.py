@@ -1,4 +1,7 @@
-"""The user of an overheard SASL exchange, as Kafka's own classes read it."""
+"""The user of an overheard SASL exchange, and exchanges that name nobody.
+
+`tests/integration/gateway/test_sasl_oracle.py` compares thousands that are nearly right with Kafka's own classes.
+"""
 
 import base64
 import json
@@ -47,10 +50,8 @@ def test_plain_names_the_user_between_the_nulls(message, user):
     ("message", "user"),
     [
         (b"n,,n=alice,r=abc", "alice"),
-        (b"n,a=alice,n=alice,r=abc", "alice"),
         (b"n,,m=ext,n=alice,r=abc", "alice"),
         (b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"),
-        (b"n,,n=alice,r=abc,tokenauth=false", "alice"),
         (b"n,,n=alice,r=abc,e=n=bob", "alice"),
     ],
 )
@@ -104,7 +105,6 @@ def test_a_name_in_a_later_scram_message_does_not_count():
         (bearer(jwt({"sub": "alice"}), before=b"x=y\x01", after=b"traceId=1 2\x01"), "alice"),
         (b"n,a=alice,\x01auth=BEARER   " + jwt({"sub": "alice"}) + b"\x01\x01", "alice"),
         (bearer(jwt({}, b'{"sub":"victim","sub":"alice"}')), "alice"),
-        (bearer(jwt({"sub": "Zoë ☃"})), "Zoë ☃"),
         (bearer(jwt({"sub": "alice"}), before=b"AUTH=Bearer " + jwt({"sub": "victim"}) + b"\x01"), "alice"),
         (bearer(jwt({"sub": "alice"}), before=b"x=auth=Bearer " + jwt({"sub": "victim"}) + b"\x01"), "alice"),
     ],
@@ -131,8 +131,6 @@ UNNAMED = {
     # An authorization id of another user is rejected too, since its permissions would be ambiguous.
     "PLAIN": [
         b"",
-        b"\0alice",
-        b"\0alice\0secret\0more",
         b"bob\0alice\0secret",
         b"\0\xff\xfe\0secret",
         b"\0$accessToken\0opaque",
@@ -140,19 +138,13 @@ UNNAMED = {
     # Kafka rejects these; if a broker accepted one, the client would still be rejected.
     "SCRAM-SHA-512": [
         b"n,,n=a=2cb,r=abc",  # lower case is no escape
-        b"n,,n=,r=abc",
-        b"n,,n=alice",
-        b"y,,n=alice,r=abc",
         b"n,,n=alice,r=abc\n",
-        "n,,n=Zoë,r=abc".encode(),
         b"n,,n=al\0ice,r=abc",
     ],
     # Two of `auth` as well, of which Kafka takes the last.
     "OAUTHBEARER": [
-        b"",
         b"n,,\x01auth=Bearer x.y\x01\x01",
         b"n,,\x01auth=Bearer a.!!!.c\x01\x01",
-        b"n,,\x01auth=Basic " + jwt({"sub": "alice"}) + b"\x01\x01",
         b"n,,\x01auth=Bearer " + jwt({"sub": "alice"}) + b"\x01",
         bearer(jwt({"sub": "bob"}), before=b"auth=Bearer " + jwt({"sub": "victim"}) + b"\x01"),
         bearer(jwt({"sub": 5})),
