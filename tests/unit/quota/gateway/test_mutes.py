@@ -24,6 +24,14 @@ def hold(mutes, channel, throttle_time_ms):
     mutes.offer(channel, 0)
 
 
+@pytest.mark.parametrize(("now", "begins"), [(999, False), (1000, True)])
+def test_a_mute_is_over_at_its_end(now, begins):
+    mutes = Mutes()
+    mutes.offer("a", 0)
+    mutes.answered("a", 1000, 0)
+    assert mutes.offer("a", now) == begins
+
+
 def test_the_first_channel_whose_time_is_over_is_due_first_and_those_that_are_not_taken_stay_due():
     mutes = Mutes()
     hold(mutes, "a", 2000)
