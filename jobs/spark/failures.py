@@ -11,7 +11,7 @@ from quota.errors import MutationQuotaError
 
 _MAX_REASON_CHARS = 500
 
-_OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
+_OUR_ERROR = re.compile(r"(?:quota\.errors|jobs\.store_errors)\.\w+: (.+)")
 _PYTHON_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 _PY4J_CALL = re.compile(r"(?:py4j\.protocol\.Py4JJavaError: )?An error occurred while calling .*\n: ")
 """The line that py4j writes before the JVM's error."""
@@ -24,6 +24,8 @@ class QueryFailed(MutationQuotaError):
         super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = self.query = name
         self.batch = batch
+        self.is_own = bool(_OUR_ERROR.search(text))
+        """Whether the reason is an error of this program, which says what to do."""
         self.text = text
         """The error text, with all causes."""
 

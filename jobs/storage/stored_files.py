@@ -113,7 +113,7 @@ class LocalFiles:
         return file
 
     def _unreadable(self, path: str, error: OSError) -> StoreError:
-        return store_error(self.root, path, "cannot be read", str(error.strerror), endpoint=None)
+        return store_error(self.root, path, "cannot be read", str(error.strerror))
 
 
 class ObjectStoreFiles:
@@ -122,7 +122,6 @@ class ObjectStoreFiles:
     def __init__(self, storage: StorageSettings, options: dict[str, str]) -> None:
         """Connect to the store; `options` are deltalake's, in addition to those of the settings."""
         self.root = storage.url
-        self._storage = storage
         try:
             # Its methods are called directly: called by Arrow, its threads may abort the program at exit.
             self._store = DeltaStorageHandler(self.root, {**storage.deltalake(), **options})
@@ -149,7 +148,7 @@ class ObjectStoreFiles:
         return sorted(file.base_name for file in files)
 
     def _unreadable(self, path: str, error: Exception) -> StoreError:
-        return store_error(self.root, path, "cannot be read", str(error), self._storage.endpoint)
+        return store_error(self.root, path, "cannot be read", str(error))
 
 
 def stored_files(settings: Settings, options: dict[str, str] | None = None) -> ReadableFiles:

@@ -133,11 +133,6 @@ class StorageSettings(Section):
         return self.root.startswith(S3_SCHEME)
 
     @property
-    def endpoint(self) -> str | None:
-        """The endpoint of the object store; None if the options name none."""
-        return self._options().get("fs.s3a.endpoint")
-
-    @property
     def tables(self) -> str:
         """The folder of all Delta tables."""
         return f"{self.url}/{_TABLES}"

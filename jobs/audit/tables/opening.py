@@ -13,7 +13,7 @@ from deltalake.table import SUPPORTED_READER_FEATURES
 
 from jobs.audit.tables.specs import TableSpec, missing_error
 from jobs.storage.stored_files import check_store
-from jobs.store_errors import one_line, store_error, store_problem
+from jobs.store_errors import one_line, store_error
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
@@ -55,20 +55,17 @@ class TableStore:
         """Turn the errors of a table into one line."""
         root, _, folder = self.folder.rpartition("/")
         path = f"{folder}/{table.name}" if table else folder
-        endpoint = self.options.get("aws_endpoint")
         try:
             yield
         except TableNotFoundError:
             raise missing_error(f"{root}/{path}") from None
         except CommitFailedError as error:
             text = str(error)
-            if known := store_problem(root, text, endpoint):
-                raise MutationQuotaError(known) from None
             advice = f"; {_RUN_AGAIN}" if _CONFLICT.search(text) else ""
             raise MutationQuotaError(f"{root}/{path} cannot be written: {one_line(text)}{advice}") from None
         except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
             text = str(error) or type(error).__name__
-            raise store_error(root, path, "cannot be read or written", text, endpoint) from None
+            raise store_error(root, path, "cannot be read or written", text) from None
 
     def has(self, table: TableSpec) -> bool:
         """Return whether a table exists."""

@@ -45,8 +45,8 @@ def rejection(action, *args, **kwargs):
 
 DAMAGES = {
     "all of it": (shutil.rmtree, "is missing, and with it all buckets"),
-    "the newest state": (lambda at: remove(at, "state/0/*/2.*"), "is damaged"),
-    "the oldest state": (lambda at: remove(at, "state/0/*/1.*"), "is damaged"),
+    "the newest state": (lambda at: remove(at, "state/0/*/2.*"), "cannot be loaded"),
+    "the oldest state": (lambda at: remove(at, "state/0/*/1.*"), "cannot be loaded"),
 }
 """What is removed from a checkpoint of two batches, and what the error says: before Spark reads it, and by Spark."""
 

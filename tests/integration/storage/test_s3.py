@@ -48,11 +48,10 @@ def _root(settings, server):
 )
 def test_a_missing_bucket_is_reported_in_one_line(server, tmp_path, command):
     done = run(*command.split(), "--set", "storage.root=s3a://nowhere/root", *server.options(), cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr == (
-        "mutation-quota: s3a://nowhere/root cannot be used: there is no such bucket; create it, "
-        "or correct storage.root\n"
-    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("mutation-quota: s3a://nowhere/root/deployment.json cannot be read: ")
+    assert "<Code>NoSuchBucket</Code>" in done.stderr
+    assert done.stderr.endswith("; see docs/how-to/platforms/s3.md#errors\n")
 
 
 @pytest.fixture

@@ -79,9 +79,8 @@ def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_starte
 
 
 ENDED = (
-    "enforce failed: s3a://bucket/root cannot be used: http://127.0.0.1:9000 does not answer; check storage.options "
-    "fs.s3a.endpoint, and that the store runs; then start it again: it continues from its checkpoint, and nothing is "
-    "lost"
+    "enforce failed: java.net.ConnectException: open on s3a://bucket/root: Connection refused; "
+    "see docs/reference/errors.md#spark"
 )
 
 
