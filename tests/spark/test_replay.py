@@ -20,6 +20,11 @@ ONE_OR_MANY = pytest.mark.parametrize("examples", [1, pytest.param(40, marks=pyt
 """A single example is a demanding one, because the first that Hypothesis generates is the simplest."""
 
 
+def drawing(examples):
+    """Return settings of so many examples: the single one is always the same, the many are others each night."""
+    return settings(SHORT, max_examples=examples, derandomize=examples == 1)
+
+
 @pytest.fixture(scope="module")
 def engine(spark):
     return SparkEngine(spark)
@@ -29,7 +34,7 @@ def engine(spark):
 def test_any_batches_give_the_same_decisions_as_the_reference(engine, examples):
     """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions."""
 
-    @settings(SHORT, max_examples=examples)
+    @drawing(examples)
     @given(cases())
     def check(case):
         assume(examples > 1 or is_demanding(*case))
@@ -42,7 +47,7 @@ def test_any_batches_give_the_same_decisions_as_the_reference(engine, examples):
 def test_several_partitions_keep_their_order_within_a_batch(engine, examples):
     """Each batch is in the order of timestamp, partition and offset: equal cuts give equal decisions."""
 
-    @settings(SHORT, max_examples=examples)
+    @drawing(examples)
     @given(shared_cases())
     def check(case):
         assume(examples > 1 or is_demanding(*case))
@@ -81,7 +86,7 @@ def in_one_file(log):
 def test_the_job_and_simulate_decide_the_same_bytes_equally(engine, examples):
     """One partition, cut at random into batches for the job, and as lines of a file for `simulate`."""
 
-    @settings(SHORT, max_examples=examples)
+    @drawing(examples)
     @given(logs().map(in_one_file), runs())
     def check(log, run):
         assume(examples > 1 or is_demanding(log, [run]))
