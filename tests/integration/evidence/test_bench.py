@@ -14,8 +14,8 @@ from tests.support.programs import OWN_ARCHIVE
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
-WORSE = 10
-"""How many times as long as on the page a time may be."""
+WORSE = 20
+"""How many times as long as on the page a median may be: a cold and busy machine took up to 8 times as long."""
 LEAST_PER_SECOND = 20
 """Requests/s of a tiny backlog, in batches of which each takes a fraction of a second."""
 
@@ -30,10 +30,12 @@ def results():
     return json.loads(done.stdout)
 
 
-def times(sections, section):
-    """The medians of a section's figures and of their limits, by the names of both."""
+def times(sections, section, what):
+    """The medians of a figure and of each limit of it, by the names of these limits."""
     return {
-        (figure["what"], figure["limit"]): (figure["median"], figure["limit_median"]) for figure in sections[section]
+        figure["limit"]: (figure["median"], figure["limit_median"])
+        for figure in sections[section]
+        if figure["what"] == what
     }
 
 
@@ -42,12 +44,23 @@ def test_each_section_has_figures_on_the_page(results):
     assert "## The start" in render(bench.PAGE.read_text(), results)
 
 
-@pytest.mark.parametrize("section", ["latency", "batch", "start"])
-def test_times_are_near_those_of_the_page(results, section):
-    page = times(json.loads((CHECKOUT / "docs/evidence/performance.json").read_text())["sections"], section)
-    for name, taken in times(results["sections"], section).items():
-        for side, (seconds, usual) in enumerate(zip(taken, page[name], strict=True)):
-            assert usual is None or 0 < seconds < WORSE * usual, (name, side)
+@pytest.mark.parametrize(
+    ("section", "what"),
+    [
+        ("latency", "p50 at 200 requests/s"),
+        ("batch", "triggerExecution of enforce"),
+        ("start", "start to the first decisions"),
+        ("start", "the same, with a class archive"),
+    ],
+)
+def test_times_are_near_those_of_the_page(results, section, what):
+    page = times(json.loads((CHECKOUT / "docs/evidence/performance.json").read_text())["sections"], section, what)
+    measured = times(results["sections"], section, what)
+    assert measured
+    assert measured.keys() == page.keys()
+    for limit, taken in measured.items():
+        for time, usual in zip(taken, page[limit], strict=True):
+            assert usual is None or 0 < time < WORSE * usual, limit
 
 
 def test_each_side_drains_its_backlog(results):
