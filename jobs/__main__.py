@@ -44,7 +44,6 @@ from jobs.cli.quotas import files as quota_files
 from jobs.cli.quotas import history as quota_history
 from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.entities import EntityCommand
-from jobs.cli.topics import commands as topics
 from jobs.cli.versions import version_lines
 from jobs.spark.installation import missing_package
 from jobs.spark.log_lines import logs_as_json
@@ -95,15 +94,6 @@ SECTIONS: Sections = {
         ),
     },
     "Topics": {
-        "topics": Group(
-            "Create, alter, delete and list topics within quotas.",
-            {
-                "list": topics.list_topics,
-                "create": topics.create,
-                "alter": topics.alter,
-                "delete": topics.delete,
-            },
-        ),
         "user-topics": Group("Create request topics for single users.", {"prepare": user_topics.prepare}),
     },
     "Inspect": {

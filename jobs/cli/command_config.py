@@ -3,9 +3,10 @@
 import difflib
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from quota.errors import BadInput
 from quota.settings.loading import Override
@@ -43,6 +44,7 @@ _MISSPELLED = 0.9
 
 _LOGIN = re.compile(r"\s*org\.apache\.kafka\.common\.security\.([\w.]+)LoginModule\s+required\s(.*);\s*", re.DOTALL)
 _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:(["'])((?:(?!\2)[^\\]|\\.)*)\2|([^\s"']+))""")
+_JAAS_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PASSWORDS = ("plain.Plain", "scram.Scram")
 _PASSWORD_OPTIONS = {"username": "sasl_username", "password": "sasl_password"}
 _TOKENS = "oauthbearer.OAuthBearer"
@@ -53,28 +55,9 @@ _TOKEN_OPTIONS = {
     "ssl.truststore.location": "sasl_oauthbearer_ca_location",
 }
 _EXTENSION = "extension_"
-_BLANKS = " \t\f"
-_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
-_ENTRY = re.compile(r"((?:[^\\=:\s]|\\.)+)\s*([=:\s]?)\s*(.*)", re.DOTALL)
 _PROPERTY_NAME = re.compile(r"acks|retries|[a-z][a-z0-9]*(\.[a-z0-9-]+)+")
+_ASSIGNED = re.compile("[=:]")
 _MAX_NAMED = 3
-_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
-_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    line: int
-    """The number of its first line, from 1."""
-    name: str
-    value: str
-    is_assigned: bool
-    """Whether `=` or `:` follows the name; Java also accepts a space, and a name alone."""
-
-    @property
-    def is_property(self) -> bool:
-        """Whether this is a property of a client; otherwise it is text of a different file, and may be a secret."""
-        return self.is_assigned and bool(_PROPERTY_NAME.fullmatch(self.name))
 
 
 def read_command_config(file: Path) -> list[Override]:
@@ -113,26 +96,39 @@ def _read(file: Path, option: str) -> dict[str, str]:
     Others are ignored, as by Kafka's tools, unless they concern security: clients would connect differently.
     """
     try:
-        entries = [*_properties(file.read_text(encoding="utf-8-sig"))]
+        elements = [*parse(file.read_text(encoding="utf-8-sig"))]
     except OSError as error:
         raise BadInput(f"{option}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
-    others = [entry for entry in entries if entry.name not in _KNOWN]
-    if rejected := [entry for entry in others if not _is_ignored(entry)]:
-        raise BadInput(f"{option}: {_not_supported(rejected)}")
-    if others:
-        _log.debug(
-            "%s: ignored, as they do not concern security: %s", option, ", ".join(entry.name for entry in others)
-        )
-    return {entry.name: entry.value for entry in entries if entry.name in _KNOWN}
+    except InvalidUEscapeError:  # its text may be part of a secret
+        raise BadInput(f"{option}: \\u is not followed by four hexadecimal digits") from None
+    properties, rejected, ignored = dict[str, str](), list[str](), list[str]()
+    line = 1
+    for element in elements:
+        if isinstance(element, KeyValue):
+            if element.key in _KNOWN:
+                properties[element.key] = element.value
+            elif not (_PROPERTY_NAME.fullmatch(element.key) and _ASSIGNED.search(element.source)):
+                raise BadInput(
+                    f"{option}: line {line} is not KEY=VALUE with a key of Kafka's clients; "
+                    "is this a Kafka properties file?"
+                )
+            else:
+                (rejected if element.key.startswith(_SECURITY) or _nearest(element.key) else ignored).append(
+                    element.key
+                )
+        line += element.source.count("\n")
+    if rejected:
+        raise BadInput(f"{option}: {_not_supported(sorted({*rejected}))}")
+    if ignored:
+        _log.debug("%s: ignored, as they do not concern security: %s", option, ", ".join(ignored))
+    return properties
 
 
-def _is_ignored(entry: _Entry) -> bool:
-    """Return whether this is a property of clients that changes nothing for the jobs, and no misspelled name."""
-    if not entry.is_property or entry.name.startswith(_SECURITY):
-        return False
-    return not difflib.get_close_matches(entry.name, _KNOWN, n=1, cutoff=_MISSPELLED)
+def _nearest(name: str) -> list[str]:
+    """Return the known name of which this is a misspelling, if it is one."""
+    return difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_MISSPELLED)
 
 
 def _connection(properties: Mapping[str, str], option: str) -> dict[str, str]:
@@ -157,15 +153,11 @@ def _connection(properties: Mapping[str, str], option: str) -> dict[str, str]:
     return settings
 
 
-def _not_supported(entries: Sequence[_Entry]) -> str:
-    """Return why entries are not accepted."""
-    for entry in entries:
-        if not entry.is_property:
-            return f"line {entry.line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?"
-    names = sorted({entry.name for entry in entries})
+def _not_supported(names: Sequence[str]) -> str:
+    """Return why properties are not accepted."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
-    nearest = difflib.get_close_matches(names[0], _KNOWN, n=1, cutoff=_MISSPELLED)
+    nearest = _nearest(names[0])
     advice = f"did you mean {nearest[0]}?" if nearest else f"remove {them} from the file"
     return f"{', '.join(names[:_MAX_NAMED])}{more} {verb} not supported; {advice}"
 
@@ -175,7 +167,8 @@ def _login(text: str, option: str) -> dict[str, str]:
     match = _LOGIN.fullmatch(text)
     module = match[1] if match else ""
     options = {
-        name: _unescaped(quoted) or plain for name, _, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
+        name: _JAAS_ESCAPE.sub(r"\1", quoted) or plain
+        for name, _, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
     }
     if module in _PASSWORDS and options.keys() == _PASSWORD_OPTIONS.keys():
         return {_PASSWORD_OPTIONS[name]: value for name, value in options.items()}
@@ -193,21 +186,3 @@ def _login(text: str, option: str) -> dict[str, str]:
         f"{option}: {_JAAS} is not supported; use PlainLoginModule or ScramLoginModule with a username and a "
         "password, and OAuthBearerLoginModule with clientId, clientSecret, scope, extensions and a PEM truststore"
     )
-
-
-def _properties(text: str) -> Iterator[_Entry]:
-    """Yield the entries of a file in the format of java.util.Properties."""
-    lines = enumerate(text.replace("\r\n", "\n").split("\n"), 1)
-    for number, line in lines:
-        logical = line.lstrip(_BLANKS)
-        if not logical or logical[0] in "#!":
-            continue
-        while _CONTINUED.search(logical):
-            logical = logical[:-1] + next(lines, (0, ""))[1].lstrip(_BLANKS)
-        match = _ENTRY.fullmatch(logical)
-        name, separator, value = match.groups() if match else ("", "", "")
-        yield _Entry(number, _unescaped(name), _unescaped(value), separator in {"=", ":"})
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2]), text)

@@ -15,7 +15,7 @@ EXIT_CODES = {
     0: "success",
     1: "an error; status: there is a problem",
     2: "bad input: an argument, option, setting or file",
-    3: "rejected by a quota; quotas drift, and apply, rollback, pull and push with --dry-run: there are differences",
+    3: "quotas drift, and apply, rollback, pull and push with --dry-run: there are differences",
     4: "nothing found: what the command names or selects does not exist",
     130: "interrupted",
 }

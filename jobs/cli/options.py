@@ -1,12 +1,11 @@
 """The options that commands share, in groups, and the settings that they select."""
 
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO, Self
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -28,12 +27,6 @@ def _complete_setting(incomplete: str) -> list[str]:
 
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
-ChargedUser = Annotated[
-    str | None,
-    typer.Option(
-        "--user", metavar="NAME", help="User principal to charge. Default: client.user, or the user of the login."
-    ),
-]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
 TopicName = Annotated[
     str | None,
@@ -244,33 +237,6 @@ class FileOptions:
         """Write the content of the file, or print it to standard output."""
         with self.open() as out:
             out.write(content.encode())
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPattern:
-    """The value of `--topic` as kafka-topics.sh reads it: regular expressions, separated by commas, for whole names."""
-
-    text: str
-    expressions: Sequence[re.Pattern[str]]
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse the value."""
-        parts = [part.strip() for part in text.split(",")]
-        if not all(parts):
-            raise BadInput(f"--topic {text!r}: an expression is empty")
-        try:
-            return cls(text, [re.compile(part) for part in parts])
-        except re.error as error:
-            raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
-
-    def matches(self, name: str) -> bool:
-        """Return whether the name of a topic matches one of the expressions."""
-        return any(expression.fullmatch(name) for expression in self.expressions)
-
-    def names(self, name: str) -> bool:
-        """Return whether one of the expressions is the name of a topic itself."""
-        return any(expression.pattern == name for expression in self.expressions)
 
 
 def check_inputs(*files: str | Path | None) -> None:

@@ -183,7 +183,7 @@ class LimitSettings(Section):
 
 
 class ClientSettings(Section):
-    """Applications' `QuotaAdminClient`, and `mutation-quota topics`."""
+    """Applications' `QuotaAdminClient`."""
 
     user: str = ""
     """Principal of requests. Empty for `sasl.username`, the subject of the token (OAUTHBEARER), or `ANONYMOUS`."""

@@ -113,31 +113,21 @@ def test_the_example_of_a_service_answers_what_the_quota_rejects_with_429(job):
 
 
 def test_the_examples_of_rejected_clients_run_as_printed(job):
-    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one rejected."""
+    """Kafka's own tool goes through the gateway: a topic is created, the next one rejected."""
     commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
     with embedded_gateway(job) as (gateway, _):
-        done, own = (
-            subprocess.run(
-                ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{command}'],
-                cwd=CHECKOUT,
-                env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": job.kafka.bootstrap_servers},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            for command in (
-                commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway),
-                re.search(r"```sh\n([^`]*--user frieda[^`]*)```", README)[1],
-            )
+        commands = commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway)
+        done = subprocess.run(
+            ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{commands}'],
+            cwd=CHECKOUT,
+            env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": job.kafka.bootstrap_servers},
+            capture_output=True,
+            text=True,
+            check=False,
         )
     expected = [line.removesuffix(" …") for line in said.splitlines()]
     assert [line[: len(start)] for line, start in zip(done.stdout.splitlines(), expected, strict=False)] == expected
     assert done.returncode == 1
-    assert "Created topic invoices" in own.stdout
-    assert re.search(
-        r"Topic receipts rejected: .*\nExplained by:\n  mutation-quota explain mutation-requests-\d+-\d+\n", own.stdout
-    )
-    assert own.returncode == 3
 
 
 def test_every_make_target_that_is_named_exists():

@@ -11,26 +11,28 @@ from quota.explanation.quota_history import QuotaHistory
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
-from quota.records.request import NO_CLIENT_ID, read_request
+from quota.records.request import read_request
 from quota.timeline.levels import ResolvedRequest
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import record, request_json, timeline
 
-FRIEDA = QuotaEntity("frieda")
+ANYBODY = QuotaEntity("ANONYMOUS", None)
+CLIENT = "adminclient-1"
+"""The client-id of kafka-topics.sh."""
 SET, FIRST, SECOND = 1_795_579_128_670, 1_795_579_131_915, 1_795_579_136_326
 """The times at which the quota was set and topics were requested, on 2026-11-25 from 03:58:48.670Z [epoch ms]."""
 
 
 def resolved(partitions, name, at, offset):
-    value = request_json(user="frieda", topics=[{"name": name, "partitions": partitions}])
-    resolution = timeline((FRIEDA, 1.0, SET)).resolve("frieda", NO_CLIENT_ID, at)
+    value = request_json(user="ANONYMOUS", client_id=CLIENT, topics=[{"name": name, "partitions": partitions}])
+    resolution = timeline((ANYBODY, 1.0, SET)).resolve("ANONYMOUS", CLIENT, at)
     return ResolvedRequest(record(value, offset, at), read_request(value), resolution)
 
 
 def test_the_readme_shows_what_explain_prints():
-    requests = [resolved(60, "invoices", FIRST, 1119), resolved(6, "receipts", SECOND, 1157)]
+    requests = [resolved(60, "clicks", FIRST, 1119), resolved(6, "visits", SECOND, 1157)]
     _, (admitted, rejected) = decide(None, requests, TokenBucket(Window()))
-    log = [QuotaLogEntry(0, SET, QuotaRecord(FRIEDA, 1.0, altered_by="ann"))]
+    log = [QuotaLogEntry(0, SET, QuotaRecord(ANYBODY, 1.0, altered_by="ann"))]
     explanation = explain(rejected, Neighbours([admitted], [], 3), QuotaHistory(log), Window())
     printed = "".join(f"{fill(line.text, '', ' ' * line.indent)}\n" for line in explanation_lines(explanation, SECOND))
 

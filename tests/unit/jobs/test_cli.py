@@ -28,17 +28,14 @@ RECOMMEND = ["recommend", "--capacity", "9"]
     ("args", "error"),
     [
         (["dead-letters", "describe", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
-        (["topics", "create", "--topic", "a", "--partitions", "0"], "--partitions 0: expected -1, or 1 to 2147483647"),
         (["status", "--metrics", "foo:65536"], "--metrics foo:65536: expected HOST:PORT"),
         (["status", "--timeout", "inf"], "--timeout inf: expected a number, 0.1 to 86400"),
         (["callback", "publish-metadata", "--source-server", ""], "--source-server is empty: expected HOST:PORT"),
-        (["topics", "alter", "--topic", "a", "--partitions", "x"], "x: expected a whole number, 1 to 2147483647"),
         (["broker", "--port", "0", "--data", "/dev/null"], "cannot create the data folder /dev/null: File exists"),
         (["quotas", "describe", "-o", "xml"], "--output xml: expected table, json, yaml or jsonl"),
         (["observe", "import", "/etc"], "/etc: a folder; name its files, as in /etc/*"),
         (["observe", "follow", "page.html"], "page.html: not a request log, no line has 'Completed request:'"),
         (["observe", "import", "page.html", "--snapshot", "page.html"], "page.html: not a file of mutation-quota"),
-        (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
         (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
         (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
         (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
@@ -81,7 +78,6 @@ RECOMMEND = ["recommend", "--capacity", "9"]
             for command in (
                 ["dead-letters", "resend", "--from", "-1h"],
                 ["quotas", "push"],
-                ["topics", "delete", "--topic", "orders"],
                 ["buckets", "reset", "--user", "alice"],
                 ["quotas", "rollback", "--at", "-1h"],
                 ["enforce", "--reset-state"],
@@ -97,7 +93,6 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*ALTER, "--user", "alice", "--add-config", "producer_byte_rate=5"], "unknown config 'producer_byte_rate'"),
         ([*ALTER, *RATE], "whose quota?"),
         ([*ALTER, "--user", "", *RATE], "--user: the name is empty"),
-        (["topics", "create", "--topic", "t", "--user", ""], "--user: the name is empty"),
         *[
             ([*SCHEDULE, text], f"--effective-at '{text}': expected a time")
             for text in ("20270101", "1798761600", "tomorrow")

@@ -19,7 +19,7 @@ from jobs.__main__ import app, main
 from tests.support.programs import command_line, run
 
 
-@pytest.mark.parametrize("group", [[], ["quotas"], ["topics"]])
+@pytest.mark.parametrize("group", [[], ["quotas"], ["user-topics"]])
 def test_a_group_without_a_command_prints_its_help_and_exits_2(group):
     done = run(*group)
     assert (done.returncode, done.stdout) == (2, "")

@@ -11,7 +11,7 @@ from jobs.__main__ import app
 from jobs.buckets import moving
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli import callback as command
-from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
+from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.kafka.quotas import writer
@@ -34,28 +34,6 @@ from tests.support.programs import run
 )
 def test_configs_are_separated_as_in_kafka_configs(given, expected):
     assert split_configs(given) == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "matching"),
-    [
-        (".*", ["Orders", "orders-eu", "logs"]),
-        ("orders", []),
-        ("(?i)orders", ["Orders"]),
-        ("logs, (?i)ORDERS", ["Orders", "logs"]),
-        ("orders-.*|Orders", ["Orders", "orders-eu"]),
-    ],
-)
-def test_a_topic_matches_by_its_whole_name(pattern, matching):
-    """As in kafka-topics.sh; a flag holds for its own expression."""
-    topics = TopicPattern.parse(pattern)
-    assert [name for name in ("Orders", "orders-eu", "logs") if topics.matches(name)] == matching
-
-
-@pytest.mark.parametrize("pattern", ["", " ", "orders,", "a,,b"])
-def test_an_empty_expression_is_rejected(pattern):
-    with pytest.raises(BadInput, match="an expression is empty"):
-        TopicPattern.parse(pattern)
 
 
 def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):

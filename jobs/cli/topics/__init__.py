@@ -1,1 +1,0 @@
-"""The commands that create, alter and delete topics."""
