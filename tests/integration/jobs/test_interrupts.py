@@ -1,9 +1,9 @@
 """Ctrl-C and SIGTERM at any time of a command that starts Spark: nothing is printed, and no process is left.
 
-Three moments are tried with each change, and each half second of a start at night.
+Two moments are tried with each change, and each half second of a start at night; `test_programs.py` interrupts a job
+at work.
 """
 
-import itertools
 import os
 import re
 import signal
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from quota.kafka.topics.preparation import prepare_topics
+from tests.integration.jobs.marked import Mark
 from tests.support.deployment import as_options
 from tests.support.programs import command_line
 from tests.support.waiting import until
@@ -36,33 +37,20 @@ with session(load_settings(sys.argv[1:]), "stopped") as spark:
     os.kill(jvm, signal.SIGSTOP)  # so that it does not answer
     threading.Timer(1, os.kill, (jvm, signal.SIGKILL)).start()
 """
-TEMPORARY = re.compile(rb"-Djava\.io\.tmpdir=([^\0]+)")
 
 
 class Started:
     """A command, which has marked its environment, so that the processes that it starts are found."""
 
-    numbers = itertools.count()
-
     def __init__(self, *args):
-        self.mark = f"INTERRUPTS_TEST={os.getpid()}-{next(self.numbers)}"
-        name, value = self.mark.split("=")
+        self.mark = Mark()
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen(command_line(*args), text=True, env=os.environ | {name: value}, **pipes)
+        self.process = subprocess.Popen(command_line(*args), text=True, env=os.environ | self.mark.variable, **pipes)
         self.began = time.monotonic()
-
-    def commands(self):
-        """Return the command lines of its processes that are alive."""
-        commands = []
-        for process in Path("/proc").iterdir():
-            with suppress(OSError):
-                if self.mark.encode() in (process / "environ").read_bytes():
-                    commands.append((process / "cmdline").read_bytes())
-        return commands
 
     def interrupt(self, how):
         """Send the signal; return the exit code, all output, and the temporary folders that the JVM had."""
-        folders = {match[1].decode() for command in self.commands() if (match := TEMPORARY.search(command))}
+        folders = self.mark.temporary_folders()
         self.process.send_signal(how)
         output, errors = self.process.communicate(timeout=DEADLINE_SECONDS)
         return self.process.returncode, output + errors, folders
@@ -82,7 +70,7 @@ def interrupt_throughout(seconds, steps, done, *args):
             return  # this time it was quicker
         code, printed, folders = started.interrupt((signal.SIGINT, signal.SIGTERM)[number % 2])
         if printed.startswith(done):
-            until(lambda ended=started: ended.commands() == [])
+            until(lambda ended=started: ended.mark.commands() == [])
             return
         assert (moment, code, printed) == (moment, 130, "")
         leaves_nothing(started, folders)
@@ -90,7 +78,7 @@ def interrupt_throughout(seconds, steps, done, *args):
 
 def leaves_nothing(started, folders):
     """Assert that a command has left no process and no temporary folder."""
-    assert started.commands() == []
+    assert started.mark.commands() == []
     assert [folder for folder in folders if Path(folder).exists()] == []
 
 
@@ -124,17 +112,8 @@ def job(deployment):
 
 def test_a_job_that_is_interrupted_while_its_jvm_starts_ends_silently_and_leaves_no_jvm(job):
     started = Started(*job)
-    until(lambda: any(map(TEMPORARY.search, started.commands())), poll_seconds=0.02)
+    until(started.mark.temporary_folders, poll_seconds=0.02)
     assert ends_silently(started, signal.SIGTERM)
-
-
-def test_a_job_that_is_interrupted_while_it_runs_finishes_silently_and_leaves_no_jvm(job):
-    started = Started(*job)
-    assert started.process.stderr.readline() == "running: enforce\n"
-    code, printed, folders = started.interrupt(signal.SIGTERM)
-    assert (code, printed) == (0, "")
-    until(lambda: started.commands() == [])
-    assert [folder for folder in folders if Path(folder).exists()] == []
 
 
 @pytest.mark.nightly
@@ -147,7 +126,7 @@ def test_a_command_that_is_interrupted_at_any_half_second_ends_silently_and_leav
     seconds = time.monotonic() - whole.began
     assert (whole.process.returncode, output, errors.count("\n")) == (1, "", 1)
     assert errors.startswith("mutation-quota: there are no buckets")
-    assert whole.commands() == []
+    assert whole.mark.commands() == []
     interrupt_throughout(seconds, 12, errors, *args)
 
 
@@ -158,10 +137,11 @@ def test_a_job_that_is_interrupted_at_any_part_of_its_start_ends_silently_and_le
     assert whole.process.stderr.readline() == "running: enforce\n"
     seconds = time.monotonic() - whole.began
     assert whole.interrupt(signal.SIGTERM)[:2] == (0, "")
-    until(lambda: whole.commands() == [])
+    until(lambda: whole.mark.commands() == [])
     interrupt_throughout(seconds, 6, "running: ", *job)
 
 
+@pytest.mark.nightly
 def test_a_session_whose_jvm_is_killed_while_it_stops_ends_silently(tmp_path):
     """The JVM is killed as if a signal arrived at that time."""
     settings = (f"storage.root={tmp_path}", "spark.master=local[1]")

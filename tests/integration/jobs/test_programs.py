@@ -16,16 +16,17 @@ import pytest
 from jobs.metrics.families import METRICS
 from jobs.sandbox.broker import free_port, is_listening
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from tests.integration.jobs.marked import Mark
+from tests.support.callbacks import Closing
 from tests.support.checkout import CHECKOUT
-from tests.support.deployment import as_options, prepared_deployment
+from tests.support.deployment import as_options, prepared_deployment, set_options
 from tests.support.factories import request_json
 from tests.support.monitoring import served_samples
-from tests.support.operator import HARDLY_ANY
+from tests.support.operator import HARDLY_ANY, Operator
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
-from tests.support.topics import produce
+from tests.support.topics import consume, consume_all, produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 240
@@ -52,17 +53,33 @@ def program(tmp_path):
         yield lambda *args, **variables: stack.enter_context(started(tmp_path, *args, **variables))
 
 
-def read_until(process, pattern):
-    """Read what a program prints up to a line with `pattern`, and return it."""
+@contextmanager
+def watched(process):
+    """Kill the program if it has not printed in time what the block waits for."""
     watchdog = threading.Timer(DEADLINE_SECONDS, process.kill)
     watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
+
+
+def read_until(process, pattern):
+    """Read what a program prints up to a line with `pattern`, and return it."""
     lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if re.search(pattern, line):
-            watchdog.cancel()
-            return lines
+    with watched(process):
+        for line in process.stdout:
+            lines.append(line)
+            if re.search(pattern, line):
+                return lines
     return pytest.fail(f"no {pattern} in {''.join(lines)}")
+
+
+def read_rest(process):
+    """Wait until a program ends, and return its exit code and what it prints after `read_until`."""
+    with watched(process):
+        printed = process.stdout.read()
+        return process.wait(), printed
 
 
 def java_processes(folder):
@@ -111,18 +128,25 @@ def jvm_of(process):
 
 @pytest.fixture(scope="module")
 def ended(base_settings, broker, tmp_path_factory):
-    """A job that has charged 60 of alice's 100 mutations twice, has then rejected her, and was stopped.
+    """A job that has charged 60 of alice's 100 mutations twice, has then rejected her, and was stopped by SIGTERM.
 
-    Before that it had served `samples` by name and labels, and the status `readiness` at `/readyz`.
+    Before that it had served `samples` by name and labels, and the status `readiness` at `/readyz`; its JVM had mapped
+    those of the `archives` of classes that are `mapped`, and its callbacks had been closed `closed` times.
     """
     folder = tmp_path_factory.mktemp("ended")
     deployment = prepared_deployment(base_settings, broker, "programs", folder)
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANY, controller_mutation_burst=100.0))
+    archives, callbacks, mark = list(CLASS_ARCHIVES.glob("enforce-*.jsa")), folder / "callbacks", Mark()
+    (folder / "archives").mkdir()
+    for archive in archives:  # it would delete those that it cannot use
+        (folder / "archives" / archive.name).symlink_to(archive)
     port, topics = free_port(), deployment.topics
-    given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
-    given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={CLASS_ARCHIVES}")
-    patient = {"jobs.spark.session._END_SECONDS": DEADLINE_SECONDS}  # a busy machine needs them to write the archive
-    with started(folder, "enforce", *as_options(deployment, *given), constants=patient, **OWN_ARCHIVE) as process:
+    given = (f"metrics.port={port}", "enforce.with_audit=true", "audit.trigger_seconds=0", "spark.master=local[2]")
+    given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={folder / 'archives'}")
+    given += (f"quota.callback_class={Closing.__module__}.Closing", f"quota.callback_configs.file={callbacks}")
+    patient = {"jobs.spark.session._END_SECONDS": DEADLINE_SECONDS}  # a busy machine needs them to write an archive
+    own = OWN_ARCHIVE | mark.variable | {"PYTHONPATH": str(CHECKOUT)}
+    with started(folder, "enforce", *as_options(deployment, *given), constants=patient, **own) as process:
         read_until(process, r"^running: ")
         until(lambda: served_samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
         produce(
@@ -142,9 +166,24 @@ def ended(base_settings, broker, tmp_path_factory):
         found = until(served)
         with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
             readiness = answer.status
-        process.send_signal(signal.SIGINT)
-        exit_code = process.wait(DEADLINE_SECONDS)
-    return SimpleNamespace(samples=found, readiness=readiness, exit_code=exit_code, port=port)
+        maps = Path(f"/proc/{jvm_of(process)}/maps").read_text()
+        closed, temporary = callbacks.read_text().count("closed"), mark.temporary_folders()
+        process.send_signal(signal.SIGTERM)
+        exit_code, printed = read_rest(process)
+    return SimpleNamespace(
+        deployment=deployment,
+        samples=found,
+        readiness=readiness,
+        exit_code=exit_code,
+        printed=printed,
+        port=port,
+        mark=mark,
+        temporary=temporary,
+        archives=archives,
+        mapped=[archive for archive in archives if str(archive) in maps],
+        closed=closed,
+        callbacks=callbacks,
+    )
 
 
 def test_a_job_serves_metrics_until_it_is_stopped(ended):
@@ -168,31 +207,65 @@ def test_a_job_serves_metrics_until_it_is_stopped(ended):
     assert not is_listening(ended.port)
 
 
-def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_but_json_until_it_crashes(
-    ended, program, deployment
-):
-    """A worker skips an invalid record of the quota topic; then the JVM is killed, and PySpark prints a trace.
+def test_a_job_that_is_stopped_while_it_runs_ends_silently_and_leaves_no_process(ended):
+    assert (ended.exit_code, ended.printed) == (0, "")
+    until(lambda: ended.mark.commands() == [])
+    assert ended.temporary
+    assert [folder for folder in ended.temporary if Path(folder).exists()] == []
 
-    The JVM is killed as if its heap was too small, or the system needed the memory.
+
+def test_a_callback_is_closed_when_its_worker_ends(ended):
+    """It was closed before in the program, which tries it before it starts Spark."""
+    decisions = [decision for _, decision in consume_all(ended.deployment, ended.deployment.topics.decisions)]
+    assert [decision["callback"] for decision in decisions] == ["tests.support.callbacks.Closing"] * 3
+    until(lambda: ended.callbacks.read_text().count("closed") > ended.closed)
+
+
+def test_a_job_uses_the_class_archive_that_make_has_written(ended):
+    """Java and the job ignore the archive of another class path without a word."""
+    if not ended.archives:
+        pytest.skip("no class archive of Spark; make test writes it")
+    assert ended.mapped == ended.archives
+
+
+def test_a_job_that_is_killed_logs_nothing_but_json_and_the_next_one_keeps_each_debt(program, spark, deployment):
+    """Its JVM is killed as if its heap was too small, or the system needed the memory, and PySpark prints a trace.
+
+    The first request is gone by then, so a job that begins anew would decide the second one otherwise. The second one
+    is decided again by the next job, as after a kill right before the commit of its batch.
     """
-    assert ended.exit_code == 0
-    (archive,) = CLASS_ARCHIVES.glob("enforce-*.jsa")
-    prepare_topics(deployment)
+    operator = Operator(spark, deployment)
+    operator.request("before")
+    operator.enforce()
+    operator.delete_before(1)
+    operator.request("killed")
     produce(deployment, deployment.topics.quotas, b"no json")
-    produce(deployment, deployment.topics.requests, request_json(1))
-    given = (f"storage.root={deployment.storage.root}", "logging.format=json", f"spark.class_archives={CLASS_ARCHIVES}")
-    process = program("enforce", *as_options(deployment, *given), **OWN_ARCHIVE)
+    options = as_options(deployment, f"storage.root={operator.root}")
+    process = program("enforce", *options, *set_options("logging.format=json"))
     lines = read_until(process, '"batch":')
-    assert str(archive) in Path(f"/proc/{jvm_of(process)}/maps").read_text()
+    consume(deployment, deployment.topics.decisions, 2)
     os.kill(jvm_of(process), signal.SIGKILL)
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 1
-    events = [json.loads(each) for each in (*lines, *output.splitlines())]
+    exit_code, printed = read_rest(process)
+    assert exit_code == 1
+    events = [json.loads(each) for each in (*lines, *printed.splitlines())]
     of_worker, last = events[len(lines) - 1], events[-1]
-    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 0)
+    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 1)
     assert "which is not a valid quota record" in of_worker["message"]
     assert last["message"].startswith(
         "Spark's JVM has exited; if the lines before this one show that it ran out of memory"
     )
     assert "raise spark.driver_memory" in last["message"]
     assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
+
+    (operator.checkpoint / "commits" / "1").unlink(missing_ok=True)
+    operator.request("after")
+    done = run("enforce", "--once", *options, spark=spark)
+    assert done.returncode == 0, done.stderr
+    answers = [decision for _, decision in consume_all(deployment, deployment.topics.decisions)]
+    assert [(answer["request_id"], answer["outcome"], round(answer["tokens"])) for answer in answers] == [
+        ("before", "ADMITTED", 40),
+        ("killed", "ADMITTED", -20),
+        ("killed", "ADMITTED", -20),
+        ("after", "REJECTED", -20),
+    ]
+    assert answers[1] == answers[2]
