@@ -12,10 +12,11 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
 from jobs.sandbox.broker import free_port
+from jobs.services.apply import run_apply
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
-from quota.kafka import kept_client
+from quota.kafka import kept_client, positions
 from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import Ledger
@@ -336,12 +337,13 @@ def test_after_a_clean_stop_nothing_is_mistaken_for_done(bench):
 
 
 def test_a_replaced_applier_begins_nothing_more(bench):
-    first = Applier(bench.settings, threading.Event())
-    Applier(bench.settings, threading.Event())
+    first, second = (Applier(bench.settings, threading.Event()) for _ in range(2))
     bench.admit("CREATE_TOPICS", topic("only-by-the-second", 1))
     with pytest.raises(ClusterError, match=r"another applier of the group .* has taken over"):
         first.run(once=True)
     assert bench.partitions("only-by-the-second") is None
+    second.run(once=True)
+    assert bench.results() == [[("only-by-the-second", "NONE", False)]]
 
 
 def test_a_replaced_idle_applier_ends_too(bench, monkeypatch):
@@ -445,6 +447,34 @@ def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(
             running.result(60)
 
 
+@pytest.mark.timeout(120)
+def test_an_applier_whose_cluster_goes_away_while_it_writes_ends_after_its_time_limit_and_the_next_one_continues(
+    base_settings, another_broker, tmp_path, monkeypatch
+):
+    """The broker stops when the topic is created and its result is not written yet."""
+    settings = prepared_deployment(base_settings, another_broker, "writing", tmp_path)
+    settings = with_sections(settings, kafka={"timeout_seconds": 2.0}, applier={"timeout_seconds": 8.0})
+    bench, commit, stopped = Bench(settings), Ledger.commit, []
+    bench.admit("CREATE_TOPICS", topic("made-before-the-stop", 1))
+
+    def stop_and_commit(self, results=()):
+        if results := list(results):
+            another_broker.stop()
+            stopped.append(time.monotonic())
+        commit(self, results)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(positions, "_MIN_TIMEOUT_SECONDS", 1.0)
+        patch.setattr(Ledger, "commit", stop_and_commit)
+        with pytest.raises(ClusterError, match="cannot take over as applier"):
+            run_apply(settings, once=False)
+    (stopped_at,) = stopped
+    assert 8.0 < time.monotonic() - stopped_at < 30.0
+    another_broker.start()
+    bench.apply()
+    assert bench.results() == [[("made-before-the-stop", "NONE", True)]]
+
+
 def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
     """The second decision reports the topic, and does not create it again: nothing was charged for that."""
     create = bench.decided("CREATE_TOPICS", topic("sent-twice", 2))
@@ -465,7 +495,7 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
     assert "admitted this before, and it is not carried out twice" in again[0].error_message
 
 
-def test_it_reports_outcomes_by_topic_and_its_lag(bench, monkeypatch):
+def test_an_applier_reports_outcomes_by_topic_and_its_lag(bench, monkeypatch):
     """One topic is created and one exists already; then two decisions come that no applier processes."""
     monkeypatch.setattr("jobs.metrics.loops._ENDS_SECONDS", 0.0)
     tally = ApplierStats()

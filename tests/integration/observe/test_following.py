@@ -16,7 +16,7 @@ from quota.errors import BadInput
 from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.deployment import as_options, with_sections
+from tests.support.deployment import as_options, prepared_deployment, with_sections
 from tests.support.programs import command_line
 from tests.support.request_log import created, deleted, fetched, grown
 from tests.support.waiting import until
@@ -91,11 +91,12 @@ def test_uncommitted_lines_are_read_again_and_nothing_is_written_twice(observed,
 
 
 def test_the_later_of_two_observers_in_a_group_works(observed, log):
-    earlier = Follower(observed, [log], FollowStats(), from_beginning=False)
-    Follower(observed, [log], FollowStats(), from_beginning=False).close()
+    earlier, later = (Follower(observed, [log], FollowStats(), from_beginning=False) for _ in range(2))
     append(log, created(now(), ("a", 3)))
     with pytest.raises(TakenOver, match=r"another observer of the group observe-.* has taken over"):
         earlier.run(threading.Event(), once=True)
+    later.run(threading.Event(), once=True)
+    assert requests(observed) == [("a", 3)]
 
 
 def test_invalid_lines_are_reported_and_the_rest_is_read(observed, log, caplog):
@@ -107,19 +108,32 @@ def test_invalid_lines_are_reported_and_the_rest_is_read(observed, log, caplog):
     assert "kafka-request.log: a truncated line, or not JSON" in caplog.text
 
 
-def test_the_command_follows_until_it_is_stopped(observed, log):
-    options = as_options(observed, f"observe.group={observed.observe.group}")
-    process = subprocess.Popen(command_line("observe", "follow", str(log), *options), stderr=subprocess.PIPE, text=True)
+def test_the_command_waits_for_a_broker_that_is_away_and_follows_until_it_is_stopped(
+    base_settings, another_broker, log, tmp_path
+):
+    """A line that it has read when the broker is away is written once, when it is back."""
+    settings = prepared_deployment(base_settings, another_broker, "followed", tmp_path / "root")
+    impatient = {"quota.kafka.positions._MIN_TIMEOUT_SECONDS": 2.0}
+    command = command_line("observe", "follow", str(log), *as_options(settings), constants=impatient)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert any("running: observe" in line for line in process.stderr)
         append(log, created(now(), ("a", 3)))
-        until(lambda: requests(observed) == [("a", 3)])
+        until(lambda: requests(settings) == [("a", 3)])
+        another_broker.stop()
+        append(log, created(now(), ("b", 4)))
+        assert any(line.endswith(": retrying\n") for line in process.stderr)
+        another_broker.start()
+        until(lambda: requests(settings) == [("a", 3), ("b", 4)])
+        append(log, created(now(), ("c", 5)))
+        until(lambda: requests(settings) == [("a", 3), ("b", 4), ("c", 5)])
         process.send_signal(signal.SIGINT)
         _, output = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == 0
-    assert output.splitlines()[-1].startswith("observed: 1 request for 3 mutations; rejected by the cluster: 0 topics")
+    counts = "observed: 3 requests for 12 mutations; rejected by the cluster: 0 topics"
+    assert output.splitlines()[-1].startswith(counts)
 
 
 def test_users_with_their_own_topics_are_rejected_with_a_reason(observed, log):
