@@ -236,9 +236,10 @@ def test_an_unavailable_target_does_not_prevent_closing(job):
 
 
 def test_a_client_that_cannot_reach_the_deciding_cluster_reports_it(job):
-    control = {"mutation.quota.kafka.bootstrap_servers": f"127.0.0.1:{free_port()}"}
-    config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
-    with pytest.raises(ClusterError):
+    nowhere = f"127.0.0.1:{free_port()}"
+    control = {"mutation.quota.kafka.bootstrap_servers": nowhere, "mutation.quota.kafka.timeout_seconds": 1}
+    config = {**job.config("alone"), **control}
+    with pytest.raises(ClusterError, match=nowhere):
         QuotaAdminClient(config)
 
 

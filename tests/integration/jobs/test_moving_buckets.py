@@ -69,6 +69,7 @@ def test_decisions_after_the_copy_are_not_forgotten(spark, operator):
         restore_buckets(Run.on(spark, operator.settings), saved)
     operator.request("fourth")
     operator.enforce()
+    assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0, "fourth": -20.0}
 
 
 def test_an_unfinished_batch_is_finished_first(spark, operator):
@@ -82,6 +83,9 @@ def test_an_unfinished_batch_is_finished_first(spark, operator):
     (operator.checkpoint / "commits" / "1").unlink()
     with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is not finished; run enforce --once to finish"):
         capture_buckets(Run.on(spark, operator.settings))
+    operator.enforce()
+    (bucket,) = capture_buckets(Run.on(spark, operator.settings)).buckets
+    assert round(bucket.K) == -20
 
 
 def test_the_commands_of_an_operator(spark, operator, command, partitions, tmp_path):

@@ -170,8 +170,9 @@ def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_
         prepare_topics(by_topic)
     printed = command("user-topics", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
     assert acl_line(by_topic.kafka, "alice", topic) in printed
-    assert timestamp_type(by_topic, topic) == timestamp_type(by_topic, f"{by_topic.topics.requests}.bob.eu")
-    assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
+    both = {topic, f"{by_topic.topics.requests}.bob.eu"}
+    assert {timestamp_type(by_topic, each) for each in both} == {"LogAppendTime"}
+    assert both < prepare_topics(by_topic).keys()
     with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
         UserTopics(by_topic).prepare(["bob_eu"])
     assert "users do not have their own topics" in command("user-topics", "prepare", "--user", "alice", exit_code=2)
@@ -229,7 +230,7 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     assert {round(decision["tokens"]) for decision in decided} == {-1}
 
 
-def test_a_client_without_a_topic_fails_at_once(by_topic):
+def test_a_client_whose_user_has_no_topic_cannot_be_made(by_topic):
     names = ("requests", "decisions", "dead_letters", "identity")
     own = {f"mutation.quota.topics.{name}": getattr(by_topic.topics, name) for name in names}
     config = {**QUIET, "bootstrap.servers": by_topic.kafka.bootstrap_servers, "mutation.quota.client.user": "nobody"}
