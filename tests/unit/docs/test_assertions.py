@@ -14,9 +14,7 @@ from tests.support.checkout import CHECKOUT
 
 TESTS = CHECKOUT / "tests"
 
-ACCEPTED: set[str] = {
-    "unit/quota/timeline/test_warnings.py::test_an_ordinary_name_is_not_warned_of",
-}
+ACCEPTED: set[str] = set()
 """Tests (`file::test`) that assert negatives alone. This list may only shrink."""
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
