@@ -45,6 +45,7 @@ _MISSPELLED = 0.9
 _LOGIN = re.compile(r"\s*org\.apache\.kafka\.common\.security\.([\w.]+)LoginModule\s+required\s(.*);\s*", re.DOTALL)
 _JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:(["'])((?:(?!\2)[^\\]|\\.)*)\2|([^\s"']+))""")
 _JAAS_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_JAAS_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _PASSWORDS = ("plain.Plain", "scram.Scram")
 _PASSWORD_OPTIONS = {"username": "sasl_username", "password": "sasl_password"}
 _TOKENS = "oauthbearer.OAuthBearer"
@@ -103,32 +104,28 @@ def _read(file: Path, option: str) -> dict[str, str]:
         raise BadInput(f"{option}: not UTF-8") from None
     except InvalidUEscapeError:  # its text may be part of a secret
         raise BadInput(f"{option}: \\u is not followed by four hexadecimal digits") from None
-    properties, rejected, ignored = dict[str, str](), list[str](), list[str]()
-    line = 1
+    properties, line = dict[str, str](), 1
     for element in elements:
         if isinstance(element, KeyValue):
-            if element.key in _KNOWN:
-                properties[element.key] = element.value
-            elif not (_PROPERTY_NAME.fullmatch(element.key) and _ASSIGNED.search(element.source)):
+            properties[element.key] = element.value
+            is_property = _PROPERTY_NAME.fullmatch(element.key) and _ASSIGNED.search(element.source)
+            if element.key not in _KNOWN and not is_property:  # the text of a different file, which may be a secret
                 raise BadInput(
                     f"{option}: line {line} is not KEY=VALUE with a key of Kafka's clients; "
                     "is this a Kafka properties file?"
                 )
-            else:
-                (rejected if element.key.startswith(_SECURITY) or _nearest(element.key) else ignored).append(
-                    element.key
-                )
         line += element.source.count("\n")
-    if rejected:
-        raise BadInput(f"{option}: {_not_supported(sorted({*rejected}))}")
-    if ignored:
-        _log.debug("%s: ignored, as they do not concern security: %s", option, ", ".join(ignored))
-    return properties
+    others = [name for name in properties if name not in _KNOWN]
+    if rejected := sorted(name for name in others if name.startswith(_SECURITY) or _nearest(name)):
+        raise BadInput(f"{option}: {_not_supported(rejected)}")
+    if others:
+        _log.debug("%s: ignored, as they do not concern security: %s", option, ", ".join(others))
+    return {name: value for name, value in properties.items() if name in _KNOWN}
 
 
-def _nearest(name: str) -> list[str]:
-    """Return the known name of which this is a misspelling, if it is one."""
-    return difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_MISSPELLED)
+def _nearest(name: str) -> str | None:
+    """Return the known name of which this is a misspelling; None if it is none."""
+    return next(iter(difflib.get_close_matches(name, _KNOWN, n=1, cutoff=_MISSPELLED)), None)
 
 
 def _connection(properties: Mapping[str, str], option: str) -> dict[str, str]:
@@ -158,7 +155,7 @@ def _not_supported(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
     nearest = _nearest(names[0])
-    advice = f"did you mean {nearest[0]}?" if nearest else f"remove {them} from the file"
+    advice = f"did you mean {nearest}?" if nearest else f"remove {them} from the file"
     return f"{', '.join(names[:_MAX_NAMED])}{more} {verb} not supported; {advice}"
 
 
@@ -167,7 +164,7 @@ def _login(text: str, option: str) -> dict[str, str]:
     match = _LOGIN.fullmatch(text)
     module = match[1] if match else ""
     options = {
-        name: _JAAS_ESCAPE.sub(r"\1", quoted) or plain
+        name: _JAAS_ESCAPE.sub(lambda match: _JAAS_ESCAPED.get(match[1], match[1]), quoted) or plain
         for name, _, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
     }
     if module in _PASSWORDS and options.keys() == _PASSWORD_OPTIONS.keys():

@@ -113,6 +113,7 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
             "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required s=hunter2;",
             "sasl.jaas.config is not supported",
         ),
+        ("sasl.jaas.config=hunter2\\u00\n", "\\u is not followed by four hexadecimal digits"),
         # Another kind of file, whose content is not shown.
         ("hunter2\n", f"line 1 {OTHER}"),
         ("hunter2=\n", f"line 1 {OTHER}"),
@@ -149,10 +150,6 @@ def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(
 def test_the_client_id_is_that_of_requests(read):
     overrides = read("client.id=deployer\n")
     assert load_settings(overrides, environment={}, with_default_file=False).client.client_id == "deployer"
-
-
-def test_a_comment_does_not_continue_on_the_next_line(read):
-    assert kafka(read("# C:\\\nsecurity.protocol=SSL\n")).security_protocol == "SSL"
 
 
 def test_a_missing_file_is_named(tmp_path):
