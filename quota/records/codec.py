@@ -41,13 +41,13 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
         try:
             return decoder.decode(value)
         except msgspec.ValidationError as error:
-            return _without_nulls(value, decoder.type, str(error))
+            return _without_nulls(value, decoder.type, str(error), strict=decoder.strict)
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise BadRecord(f"value: not JSON: {reason} (value: {_show(value)})") from None
 
 
-def _without_nulls(value: bytes, kind: type[T], message: str) -> T:
+def _without_nulls(value: bytes, kind: type[T], message: str, *, strict: bool) -> T:
     """Decode JSON without the fields that are null where their type has no null, such as a user.
 
     It is converted once more for each such field, of which a record has few; in a list, all elements lose the field.
@@ -67,7 +67,7 @@ def _without_nulls(value: bytes, kind: type[T], message: str) -> T:
             raise BadRecord(explained)
         dropped[steps] = explained
         try:
-            return msgspec.convert(fields, kind)
+            return msgspec.convert(fields, kind, strict=strict)
         except msgspec.ValidationError as error:
             message = str(error)
 

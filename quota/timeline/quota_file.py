@@ -1,8 +1,6 @@
 """The quota file: the records of all quotas, as a YAML or JSON document with a list `quotas`, or as JSON lines."""
 
 import codecs
-import difflib
-import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from pathlib import PurePath
@@ -26,7 +24,6 @@ _JSON = re.compile(rb'\s*\{\s*"')
 """The beginning of a document in JSON."""
 
 _MAX_DEPTH = 10
-_MAX_WHOLE = 2**53  # a larger float is not exact
 
 
 class QuotaEntry(QuotaRecord, frozen=True):
@@ -48,6 +45,8 @@ _ENTITY_KEYS = {field.encode_name for field in msgspec.structs.fields(QuotaEntit
 
 _record_decoder = msgspec.json.Decoder(QuotaRecord)
 _file_decoder = msgspec.json.Decoder(QuotaFile)
+_yaml_decoder = msgspec.json.Decoder(QuotaFile, strict=False)
+"""Reads numbers, true and false from text, where a field is no text."""
 _object_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -105,7 +104,8 @@ def _lines(content: bytes) -> Iterator[tuple[str, QuotaRecord]]:
 
 def _document(content: bytes) -> Iterator[tuple[str, QuotaRecord]]:
     text = content.removeprefix(codecs.BOM_UTF8)
-    document = codec.decode(text, _object_decoder) if _JSON.match(text) else _read_yaml(text)
+    is_json = bool(_JSON.match(text))
+    document = codec.decode(text, _object_decoder) if is_json else _read_yaml(text)
     if document is None:
         raise BadRecord("empty; write 'quotas: []' for no quotas")
     if isinstance(document, dict):
@@ -115,7 +115,7 @@ def _document(content: bytes) -> Iterator[tuple[str, QuotaRecord]]:
             _check_entry(f"quotas[{number}].", entry)
     elif isinstance(document, list):
         raise BadRecord("a list; write it below a line 'quotas:'")
-    quotas = codec.decode(codec.encode(document), _file_decoder).quotas
+    quotas = codec.decode(codec.encode(document), _file_decoder if is_json else _yaml_decoder).quotas
     return ((f"quotas[{number}]", record) for number, record in enumerate(quotas))
 
 
@@ -130,13 +130,11 @@ def _check_entry(path: str, entry: object) -> None:
 def _check_keys(path: str, mapping: dict[Any, Any], known: Collection[str]) -> None:
     for key in mapping:
         if key not in known:
-            nearest = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
-            raise BadRecord(f"{path}{key}: unknown key; {hint}")
+            raise BadRecord(f"{path}{key}: unknown key; known are {', '.join(sorted(known))}")
 
 
 def _read_yaml(content: bytes) -> Any:  # noqa: ANN401 what JSON can represent
-    """Parse a document in YAML."""
+    """Parse a document in YAML of lists, mappings, text and null."""
     codec.check_text(content)
     depth = 0
     try:
@@ -144,7 +142,10 @@ def _read_yaml(content: bytes) -> Any:  # noqa: ANN401 what JSON can represent
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MAX_DEPTH:
                 raise BadRecord("nested too deeply")
-        return yaml.load(content, _Loader)  # noqa: S506 it constructs JSON's types only
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1  # type: ignore[union-attr]
+                raise BadRecord(f"line {line}: aliases are not supported; write the value again")
+        return yaml.load(content, _Loader)  # noqa: S506 it constructs no other types
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -154,7 +155,7 @@ def _read_yaml(content: bytes) -> Any:  # noqa: ANN401 what JSON can represent
 
 
 class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
-    """Constructs JSON's types from what YAML 1.1 and JSON read alike; yes, 010, 1_000, 1:30 and dates are text."""
+    """Leaves all scalars but null text, so that names such as yes, 010 and 1:30 stay what they are."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001 FBT002
         """Return a mapping without keys that are given twice."""
@@ -166,18 +167,5 @@ class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[mi
         return mapping
 
 
-def _number(text: str) -> float | str:
-    """Return a number; text if it is not finite, which JSON cannot represent."""
-    number = float(text)
-    if not math.isfinite(number):
-        return text
-    return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
-
-
-for _tag, _pattern, _first, _construct in (
-    ("null", r"(~|null|)\Z", ("~", "n", ""), lambda _: None),
-    ("bool", r"(true|false)\Z", ("t", "f"), lambda text: text == "true"),
-    ("number", r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?\Z", tuple("-0123456789"), _number),
-):
-    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), _first)
-    _Loader.add_constructor(_tag, lambda _, node, construct=_construct: construct(str(node.value)))
+_Loader.add_implicit_resolver("null", re.compile(r"(~|null|)\Z"), ("~", "n", ""))
+_Loader.add_constructor("null", lambda _loader, _node: None)
