@@ -59,7 +59,7 @@ class Client(threading.Thread):
         prefix: str,
     ) -> None:
         """Take the prefix of the names of its topics."""
-        super().__init__(name=f"client-{number}")
+        super().__init__(name=f"client-{number}", daemon=True)  # if one hangs, the program still ends
         self._id = f"client-{number}"
         self._address = ("127.0.0.1", port)
         self._protocol = protocol
