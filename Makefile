@@ -33,7 +33,7 @@ OPTIONS ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-soak gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release helm setup clean
+.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release helm setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -66,7 +66,7 @@ test-integration: setup $(CLASSES) $(S3_SERVER) ## the jobs with a real broker a
 test-yarn: setup $(YARN_JARS) ## the package on YARN, as in `make nightly`; 5 min
 	@$(BIN)/pytest -m nightly tests/yarn
 
-compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; needs Go; 10 min a release
+compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; needs Go and Node.js; 10 min a release
 	@for release in $(KAFKA_RELEASES); do \
 		$(MAVEN) dependency:copy-dependencies@broker -Dkafka.version=$$release \
 			-Djars.dir=$(CURDIR)/.jars/releases/$$release >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }; \
@@ -75,7 +75,7 @@ compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway wi
 		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.gateway.conformance >/dev/null || exit 1; \
 	done
 
-nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) helm ## the long forms of tests and evidence; needs Go; hours
+nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) helm ## the long forms of tests and evidence; needs Go and Node.js; hours
 	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
 	@$(BIN)/pytest $(PARALLEL) -m "hypothesis and not nightly" --hypothesis-profile nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
@@ -84,7 +84,6 @@ nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) helm ## the long 
 	@$(BIN)/python -m tests.evidence.chaos
 	@$(BIN)/python -m tests.evidence.gateway.kills
 	@$(BIN)/python -m tests.evidence.gateway.conformance
-	@$(BIN)/python -m tests.evidence.gateway.soak
 
 ##@ evidence
 
@@ -100,11 +99,8 @@ gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker,
 gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs/evidence/gateway
 
-gateway-kills: setup ## the gateway killed 50 times under load, into docs; 4 min
+gateway-kills: setup ## the gateway killed 50 times, its certificate renewed; 4 min
 	@$(BIN)/python -m tests.evidence.gateway.kills --out docs/evidence/gateway
-
-gateway-soak: setup ## clients over TLS while certificate, brokers and job change, into docs; 2 h
-	@$(BIN)/python -m tests.evidence.gateway.soak --out docs/evidence/gateway
 
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
