@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pickle
 import subprocess
 import threading
 
@@ -128,22 +129,35 @@ def by_function(cluster, user):
     ]
 
 
-def test_a_function_provides_tokens_to_commands_and_sparks_workers(cluster, spark):
-    """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
+def settings_by_function(cluster, user):
+    return load_settings(by_function(cluster, user), environment={}, with_default_file=False)
+
+
+def test_a_function_provides_tokens_to_commands_and_to_what_workers_are_sent(cluster):
+    """Workers of Spark are sent no connection, but how to connect for the quotas."""
     given = set_options(*by_function(cluster, "operator"))
     done = run_process(
         *given, "quotas", "describe", "--output", "json", cwd=CHECKOUT
     )  # where the function can be imported
     assert (done.returncode, done.stderr) == (0, "")
-    watching = load_settings(by_function(cluster, "gateway"), environment={}, with_default_file=False)
+    watching = settings_by_function(cluster, "gateway")
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED"):  # it is logged in
         ClusterQuotas(watching.kafka.connection, protocol(), 10).read()
 
+    write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("by-function"), 4.0))
+    sent = pickle.dumps(KafkaQuotas.from_settings(settings_by_function(cluster, "enforce"), 10))
+    log = QuotaLog(pickle.loads(sent))  # noqa: S301 its own
+    log.read_to_end()
+    assert log.timeline.latest(QuotaEntity("by-function"), log.now).quota.rate == 4.0
+
+
+@pytest.mark.nightly
+def test_a_query_logs_in_by_javas_properties_and_its_workers_by_the_function(cluster, spark):
     writer = RequestWriter(cluster.settings("tenant"))
     writer.send_bytes("mutation-requests", request_json(1, request_id="by-function"))
     writer.flush(30)
-    settings = load_settings(by_function(cluster, "enforce"), environment={}, with_default_file=False)
-    run_until(threading.Event(), [start_enforce(Run.on(spark, settings), once=True)])
+    run = Run.on(spark, settings_by_function(cluster, "enforce"))
+    run_until(threading.Event(), [start_enforce(run, once=True)])
     assert "by-function" in {each["request_id"] for each in decided(cluster)}
 
 
@@ -212,37 +226,33 @@ def test_enforce_renews_its_tokens_and_ends_when_none_are_issued(cluster, monkey
     )
 
 
-def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("quotas", "describe"),
+        ("quotas", "drift"),
+        ("status",),
+        ("applier", "--once"),
+        ("gateway",),
+        # Before they start a JVM.
+        ("enforce",),
+        ("audit",),
+    ],
+    ids=" ".join,
+)
+def test_a_login_that_fails_is_one_line_with_the_token_servers_message(cluster, tmp_path, args):
+    """The unit tests of `quota.kafka.brokers.tokens` have the messages for other errors."""
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong-xyzzy")
-    down = cluster.plain.url.replace(cluster.plain.url.rpartition(":")[2], "1/token")
-    known = "cannot get a token for client operator from"
-    cases = [
-        (
-            {"sasl_oauthbearer_client_secret": f"file:{wrong}"},
-            f"{known} {cluster.tls.url}: 401 invalid_client: the client",
-        ),
-        ({"sasl_oauthbearer_client_id": "nobody"}, "401 invalid_client: client nobody is not known"),
-        ({"sasl_oauthbearer_scope": "other"}, "400 invalid_scope: no scope other"),
-        ({"sasl_oauthbearer_ca_location": ""}, "certificate verify failed: "),
-        ({"sasl_oauthbearer_token_endpoint_url": down}, f"{known} {down}: connection refused"),
-    ]
-    commands = [("quotas", "describe"), ("quotas", "drift"), ("status",), ("applier", "--once"), ("gateway",)]
-    commands += [("enforce",), ("audit",)]  # before they start a JVM
-
-    def fails(case, args=commands[0]):
-        seconds = 10 if args == ("gateway",) else 1  # it asks the brokers first, and waits for no longer than it must
-        return command(cluster, "operator", *args, how=run, timeout_seconds=seconds, **case[0])
-
-    failed = [fails(case) for case in cases]
-    services = [fails(cases[0], args) for args in commands]
-    expected = [text for _, text in cases] + [cases[0][1]] * len(commands)
-    for text, done in zip(expected, failed + services, strict=True):
-        assert done.returncode == 1
-        assert "xyzzy" not in done.stdout + done.stderr
-        if done.args[-1] == "status":  # a report, with the problem among its lines
-            assert text in " ".join(done.stdout.split())
-            continue
-        (line,) = done.stderr.splitlines()
-        assert line.startswith("mutation-quota: ")
-        assert text in line
+    given = {"sasl_oauthbearer_client_secret": f"file:{wrong}"}
+    given["timeout_seconds"] = 10 if args == ("gateway",) else 1  # it asks the brokers first
+    done = command(cluster, "operator", *args, how=run, **given)
+    expected = f"cannot get a token for client operator from {cluster.tls.url}: 401 invalid_client: the client"
+    assert done.returncode == 1
+    assert "xyzzy" not in done.stdout + done.stderr
+    if args == ("status",):  # a report, with the problem among its lines
+        assert expected in " ".join(done.stdout.split())
+        return
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mutation-quota: ")
+    assert expected in line
