@@ -161,10 +161,6 @@ class ClientConnection(asyncio.Protocol):
         """Access the rates in the quota log."""
         self._access = asyncio.get_running_loop().create_task(self._call_rates(call))
 
-    def find_owner(self, token_id: str) -> None:
-        """Find the owner of a delegation token."""
-        self._access = asyncio.get_running_loop().create_task(self._find_owner(token_id))
-
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
         asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.go_on)
@@ -283,14 +279,6 @@ class ClientConnection(asyncio.Protocol):
         except MutationQuotaError as error:
             reply = RatesReply(error=str(error))
         self.run(self.channel.go_on, reply)
-
-    async def _find_owner(self, token_id: str) -> None:
-        owner, problem = None, ""
-        try:
-            owner = await self._host.owner_of(self._listener, token_id)
-        except MutationQuotaError as error:
-            problem = str(error)
-        self.run(self.channel.on_owner, owner, problem)
 
     def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
         if not reply.cancelled():

@@ -15,7 +15,6 @@ from jobs.gateway.buffers import Buffers
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener, listener_of, own_address
-from jobs.gateway.owners import TokenOwners
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
 from quota.kafka.asking import Decisions
@@ -47,21 +46,19 @@ _MAX_IDLE_SECONDS = 600.0
 class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
+    def __init__(
         self,
         context: GatewayContext,
         decisions: Decisions,
         rates: LoggedRates,
         settings: GatewaySettings,
         encryption: Encryption,
-        owners: TokenOwners,
     ) -> None:
         self.context = context
         self.decisions = decisions
         self.rates = rates
         self._settings = settings
         self._encryption = encryption
-        self._owners = owners
         self._load_balancers = LoadBalancers(settings.load_balancers)
         self.brokers: dict[int, Address] = {}
         """The brokers behind the listeners, by port."""
@@ -156,10 +153,6 @@ class GatewayServer:
     def user_of(self, certificate: bytes | None) -> str | None:
         """Return the user that a certificate identifies (DER); None if certificates identify no users."""
         return self._encryption.user_of(certificate)
-
-    async def owner_of(self, listener: Listener, token_id: str) -> str:
-        """Return the owner of a delegation token, which the broker behind a listener has accepted."""
-        return await self._owners.find(listener.broker, token_id)
 
     def buffer(self, more: int) -> None:
         """Add to the bytes that connections buffer; once these are too many, have all buffer less."""

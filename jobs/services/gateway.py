@@ -9,7 +9,6 @@ from functools import partial
 from jobs.background import background, log_progress
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.owners import TokenOwners
 from jobs.gateway.probe import advertised_addresses, follow_brokers, follow_joins
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
@@ -92,8 +91,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
                 gateway_health(context.stats),
             ),
         ):
-            owners = TokenOwners(target.security, encryption, protocol)
-            server = GatewayServer(context, decisions, rates, own, encryption, owners)
+            server = GatewayServer(context, decisions, rates, own, encryption)
             followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
             if not own.listeners:
                 followers.append(follow_joins(server, brokers, lambda broker: addresses_from([broker])))

@@ -43,9 +43,9 @@ _CORRELATION_ID_BYTES = 4
 class Channel:
     """Forwards requests and responses, in order, and intercepts mutations and client quotas.
 
-    `from_client`, `from_broker`, `go_on`, `on_owner`, `resume` and `end` are its inputs. Each may raise `ChannelError`,
-    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections. An
-    error that a request causes is raised once the requests before it are answered, as by a broker.
+    `from_client`, `from_broker`, `go_on`, `resume` and `end` are its inputs. Each may raise `ChannelError`, `Malformed`
+    or `Unwritable`: the caller must then deliver what was already sent, and close both connections. An error that a
+    request causes is raised once the requests before it are answered, as by a broker.
     """
 
     def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
@@ -89,14 +89,6 @@ class Channel:
         """Continue the request in progress, with the reply on a `DecisionRequest` or `RatesCall`, or after a pause."""
         try:
             self._step(reply)
-            self._check_end()
-        finally:
-            self._flush()
-
-    def on_owner(self, owner: str | None, problem: str = "") -> None:
-        """Take the owner of the delegation token that the broker has accepted; without one, why it is not known."""
-        try:
-            self._login.on_owner(owner, problem)
             self._check_end()
         finally:
             self._flush()

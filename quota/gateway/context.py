@@ -54,9 +54,6 @@ class ChannelIO(Interface):
     def call_rates(self, call: RatesCall) -> None:
         """Access the rates in the quota log; the server later calls `Channel.go_on` with the reply."""
 
-    def find_owner(self, token_id: str) -> None:
-        """Find the owner of a delegation token; the server later calls `Channel.on_owner` with it."""
-
     def pause(self, ms: int) -> None:
         """Call `Channel.go_on` after `ms` milliseconds."""
 

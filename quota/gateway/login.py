@@ -8,7 +8,7 @@ from functools import partial
 
 from quota.errors import ErrorCode
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
-from quota.gateway.pipeline import Pipeline
+from quota.gateway.pipeline import Handler, Pipeline
 from quota.gateway.sasl import MECHANISMS, AuthenticationRejected, SaslExchange
 from quota.records.request import ANONYMOUS
 from quota.wire.api_keys import ApiKey
@@ -27,9 +27,7 @@ class Login:
         """Call `end` after each response."""
         self._pipeline = pipeline
         self._now = io.now
-        self._find_owner = io.find_owner
         self._end = end
-        self._waiting: Callable[[], None] | None = None
         self._subject_claim = context.subject_claim
         self._margin_ms = context.rules.decision_timeout_ms
         """How much earlier than the broker requires clients re-authenticate, so that none is cut off while it waits."""
@@ -59,20 +57,17 @@ class Login:
     def authenticate(self, header: RequestHeader, request: Message) -> None:
         """Process a SaslAuthenticate request."""
         sent = header._replace(api_version=max(header.api_version, _AUTHENTICATE_VERSION))
-        self._send(sent, request, partial(self._respond, header))
+        try:
+            self._send(sent, request, partial(self._on_authenticate_response, header))
+        except AuthenticationRejected as error:
+            self._pipeline.respond(header, _rejection(error))
+            raise
 
     def token(self, token: bytes) -> None:
         """Process a bare token."""
         if self._bare is not None:
             sent = self._bare._replace(api_key=ApiKey.SASL_AUTHENTICATE, api_version=_AUTHENTICATE_VERSION)
-            self._send(sent, {"authBytes": token}, self._respond_bare)
-
-    def on_owner(self, owner: str | None, problem: str) -> None:
-        """Take the owner of the delegation token that the broker has accepted, or why it is not known."""
-        respond, self._waiting = self._waiting, None
-        if respond is not None and self._exchange is not None:
-            self._exchange.set_owner(owner, problem)
-            respond()
+            self._send(sent, {"authBytes": token}, self._on_bare_response)
 
     def _on_handshake_response(self, request: RequestHeader, frame: bytes) -> None:
         """Respond; a mechanism whose exchange does not name the user is rejected, even if the broker enables it."""
@@ -88,41 +83,25 @@ class Login:
             raise ChannelError("authentication", f"SaslHandshake v0 is rejected with error {response['errorCode']}")
         self._end()
 
-    def _send(self, sent: RequestHeader, request: Message, respond: Callable[[Message], None]) -> None:
-        """Send a message of the exchange; its response is passed on at once, or when the client's owner is known."""
+    def _send(self, sent: RequestHeader, request: Message, handle: Handler) -> None:
+        """Send a message of the exchange."""
         if self._exchange is not None:
             self._exchange.on_client_message(request["authBytes"])
-        self._pipeline.call(sent, request, partial(self._on_authenticate_response, respond))
+        self._pipeline.call(sent, request, handle)
 
-    def _on_authenticate_response(
-        self, respond: Callable[[Message], None], request: RequestHeader, frame: bytes
-    ) -> None:
-        response = self._pipeline.read_response(request, frame)
-        exchange = None if response["errorCode"] else self._exchange
-        token_id = None if exchange is None else exchange.accepted_token()
-        if token_id is None:
-            respond(response)
-        else:
-            self._waiting = partial(respond, response)
-            self._find_owner(token_id)
-
-    def _respond(self, client: RequestHeader, response: Message) -> None:
+    def _on_authenticate_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
         """Respond in the version of the client's own header."""
         try:
-            response = self._accepted(response)
+            response = self._accepted(self._pipeline.read_response(request, frame))
         except AuthenticationRejected as error:
-            rejection = {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}
-            self._pipeline.send(client, rejection)
-            raise ChannelError("authentication", str(error)) from None
+            self._pipeline.send(client, _rejection(error))
+            raise
         self._pipeline.send(client, response)
         self._end()
 
-    def _respond_bare(self, response: Message) -> None:
+    def _on_bare_response(self, request: RequestHeader, frame: bytes) -> None:
         """Respond with the broker's token, which has no field for an error: the connection is closed instead."""
-        try:
-            response = self._accepted(response)
-        except AuthenticationRejected as error:
-            raise ChannelError("authentication", str(error)) from None
+        response = self._accepted(self._pipeline.read_response(request, frame))
         if response["errorCode"]:
             raise ChannelError("authentication", response["errorMessage"] or ErrorCode.SASL_AUTHENTICATION_FAILED.name)
         self._pipeline.send_frame(response["authBytes"])
@@ -147,3 +126,7 @@ class Login:
             return response
         self._session_ends_at = self._now() + lifetime_ms
         return {**response, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
+
+
+def _rejection(error: AuthenticationRejected) -> Message:
+    return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

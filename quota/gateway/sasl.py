@@ -5,7 +5,7 @@ import binascii
 import json
 import re
 
-from quota.errors import MutationQuotaError
+from quota.gateway.context import ChannelError
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The mechanisms whose exchange names the user."""
@@ -29,8 +29,11 @@ _PLAIN_PARTS = 3
 _JWT_PARTS = 3
 
 
-class AuthenticationRejected(MutationQuotaError):
-    """An exchange that is not forwarded, or whose user is unknown; the message is for the client."""
+class AuthenticationRejected(ChannelError):
+    """An exchange that is not forwarded, or whose user is unknown; the message is for the client, too."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("authentication", message)
 
 
 class SaslExchange:
@@ -42,27 +45,15 @@ class SaslExchange:
         self._subject_claim = subject_claim
         self._rounds = 0
         self._user: str | None = None
-        self._unnamed = f"the broker accepts this client, but the gateway cannot read its name from {mechanism}"
-        self._token_id: str | None = None
 
     def on_client_message(self, auth_bytes: bytes) -> None:
-        """Process a message of the client."""
+        """Process a message of the client; one with a delegation token is rejected."""
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
             self._user = token_claim(_bearer_token(auth_bytes), self._subject_claim)
         elif self._rounds == 1:
-            if self._mechanism == "PLAIN":
-                self._user = _plain_user(auth_bytes, self._subject_claim)
-            else:
-                self._user, self._token_id = _scram_user(auth_bytes)
-
-    def accepted_token(self) -> str | None:
-        """Return the id of the delegation token by which a broker has just accepted the client; None without one."""
-        return self._token_id if self._rounds >= _SCRAM_ROUNDS else None
-
-    def set_owner(self, owner: str | None, problem: str) -> None:
-        """Take the owner of the delegation token, or why it is not known."""
-        self._user, self._unnamed = owner, problem
+            by_plain = self._mechanism == "PLAIN"
+            self._user = _plain_user(auth_bytes, self._subject_claim) if by_plain else _scram_user(auth_bytes)
 
     def on_broker_message(self, auth_bytes: bytes) -> str | None:
         """Process a broker's response without an error; return the user once the exchange is complete."""
@@ -71,7 +62,9 @@ class SaslExchange:
         if self._mechanism == "OAUTHBEARER" and auth_bytes:  # the reason why the token is not accepted
             return None
         if not self._user:
-            raise AuthenticationRejected(self._unnamed)
+            raise AuthenticationRejected(
+                f"the broker accepts this client, but the gateway cannot read its name from {self._mechanism}"
+            )
         return self._user
 
 
@@ -87,20 +80,16 @@ def _plain_user(message: bytes, claim: str) -> str | None:
         return None
 
 
-def _scram_user(message: bytes) -> tuple[str | None, str | None]:
-    """Return the name of a user, or the id of a delegation token; neither if it is ambiguous which one it is."""
+def _scram_user(message: bytes) -> str | None:
     client_first = _CLIENT_FIRST.fullmatch(message)
     if client_first is None:
-        return None, None
-    name = client_first["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
-    extensions = [extension.partition(b"=") for extension in client_first["extensions"].split(b",")]
-    match [(key, value.lower()) for key, _, value in extensions if key.lower() == b"tokenauth"]:
-        case [] | [(b"tokenauth", b"false")]:
-            return name, None
-        case [(b"tokenauth", b"true")]:
-            return None, name
-        case _:
-            return None, None
+        return None
+    if b"tokenauth=true" in client_first["extensions"].lower().split(b","):
+        raise AuthenticationRejected(
+            "the mutation quota gateway takes no delegation tokens: log in with the user's own password, or by "
+            "OAUTHBEARER"
+        )
+    return client_first["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
 
 
 def token_claim(token: bytes, claim: str) -> str | None:

@@ -56,7 +56,6 @@ org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=\
 org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin";
 listener.name.sasl_plaintext.plain.connections.max.reauth.ms={session_ms}
-delegation.token.secret.key=of-the-tests
 listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
 listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 username="{admin}" password="{password}" user_{admin}="{password}";

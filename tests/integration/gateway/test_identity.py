@@ -1,8 +1,5 @@
 """Principals and permissions of clients: as at the broker, for each mechanism, and never another client's."""
 
-import base64
-import hashlib
-import hmac
 import struct
 import time
 
@@ -234,40 +231,6 @@ def test_metadata_of_all_topics_in_the_first_versions_is_that_of_the_broker(sasl
         answers.append(answer)
     assert answers[0] == answers[1]
     assert {"alice-old", "bob-old"} <= {topic["name"] for topic in answers[0]["topics"]}
-
-
-def test_a_client_with_a_delegation_token_is_its_owner(sasl):
-    """As at the broker: another client of alice, with her permissions and her quota."""
-    owner = {"ownerPrincipalType": None, "ownerPrincipalName": None, "renewers": [], "maxLifetimeMs": -1}
-    with connected(sasl.broker_port, "alice") as alice:
-        token = alice.call(38, 3, owner)
-
-    def authenticated(port):
-        client = connected(port)
-        return client if authenticate_by_token(client, token)["errorCode"] == 0 else client.close()
-
-    with until(lambda: authenticated(sasl.broker_port)):  # the broker learns of the token a moment later
-        pass
-    with authenticated(sasl.gateway.port) as client:
-        answer = client.call(19, 7, creation("alice-by-token", "bob-by-token", partitions=3))
-    assert {made["name"]: made["errorCode"] for made in answer["topics"]} == {"alice-by-token": 0, "bob-by-token": 29}
-    assert [(request.user, request.topics[0].partitions) for request in sasl.job.requests[-1:]] == [("alice", 3)]
-
-
-def authenticate_by_token(client, token):
-    """Authenticate by SCRAM with a token, whose password is its HMAC; return the last answer."""
-    first = f"n={token['tokenId']},r=abcdefgh,tokenauth=true".encode()
-    client.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
-    answer = client.call(36, 2, {"authBytes": b"n,," + first})
-    if answer["errorCode"]:
-        return answer
-    told = dict(part.split(b"=", 1) for part in answer["authBytes"].split(b","))
-    password, last = base64.b64encode(token["hmac"]), b"c=biws,r=" + told[b"r"]
-    salted = hashlib.pbkdf2_hmac("sha256", password, base64.b64decode(told[b"s"]), int(told[b"i"]))
-    key = hmac.digest(salted, b"Client Key", "sha256")
-    signed = hmac.digest(hashlib.sha256(key).digest(), b",".join([first, answer["authBytes"], last]), "sha256")
-    proof = base64.b64encode(bytes(one ^ other for one, other in zip(key, signed, strict=True)))
-    return client.call(36, 2, {"authBytes": last + b",p=" + proof})
 
 
 def test_clients_that_do_not_authenticate_in_time_are_disconnected(hurried):

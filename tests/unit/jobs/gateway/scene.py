@@ -85,7 +85,6 @@ class ConnectionHost:
         self.user = user
         self.decisions = FakeDecisions()
         self.rates = FakeRates()
-        self.owner, self.asked = "carol", None
         self.gone = []
         self.connected = asyncio.Event()
         self.error = None
@@ -98,12 +97,6 @@ class ConnectionHost:
 
     def closed(self, connection):
         self.gone.append(connection)
-
-    async def owner_of(self, listener, token_id):
-        self.asked = listener, token_id
-        if isinstance(self.owner, Exception):
-            raise self.owner
-        return self.owner
 
     def watch_mutes(self):
         pass

@@ -72,7 +72,7 @@ async def gateway(protocol, encrypted, limits, caplog):
     caplog.set_level(logging.INFO)
     settings = GatewaySettings(load_balancers=[ADDRESS, "192.0.2.0/24"], **limits, **encrypted)
     encryption = make_encryption(settings, Security("PLAINTEXT"))
-    server = GatewayServer(make_context(protocol), None, None, settings, encryption, None)
+    server = GatewayServer(make_context(protocol), None, None, settings, encryption)
     port = free_port()
     async with await server._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         yield (HOST, port), server.context.stats

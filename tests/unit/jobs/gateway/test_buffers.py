@@ -134,7 +134,7 @@ async def served(protocol, tmp_path, tls):
         client_tls, broker_tls = ssl.create_default_context(cafile=str(authority.path)), encryption.clients
         client_tls.maximum_version = tls
     broker, port, stop = Broker(), free_port(), threading.Event()
-    made = GatewayServer(make_context(protocol), None, None, settings, encryption, None)
+    made = GatewayServer(make_context(protocol), None, None, settings, encryption)
     async with await asyncio.start_server(broker.serve, HOST, port, ssl=broker_tls, limit=SMALL):
         serving = asyncio.ensure_future(made.serve([Listener(free_port(), (HOST, port))], stop))
         await eventually(lambda: made.brokers)

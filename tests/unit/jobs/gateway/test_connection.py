@@ -8,12 +8,12 @@ import struct
 import pytest
 
 from jobs.gateway.buffers import limit_received
-from quota.errors import BadInput, ClusterError
+from quota.errors import BadInput
 from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionReply
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.scene import LISTENER, Scene
+from tests.unit.jobs.gateway.scene import Scene
 from tests.unit.quota.gateway.play import decision_on
 
 pytestmark = pytest.mark.anyio
@@ -72,16 +72,6 @@ async def test_a_broker_that_cannot_be_reached_closes_the_connection(on, error):
     await on.connect()
     assert on.client.closed
     assert on.play.context.stats.closed == {"broker": 1}
-
-
-@pytest.mark.parametrize(("owner", "told"), [("carol", ("carol", "")), (ClusterError("no"), (None, "no"))])
-async def test_the_owner_of_a_delegation_token_is_asked_for_at_the_clients_broker(on, owner, told):
-    given = []
-    on.host.owner = owner
-    on.connection.channel.on_owner = lambda *answer: given.append(answer)
-    on.connection.find_owner("dG9rZW4")
-    await on.turn()
-    assert (on.host.asked, given) == ((LISTENER, "dG9rZW4"), [told])
 
 
 async def test_the_kernel_notices_on_both_sides_that_a_peer_has_vanished(on):

@@ -98,7 +98,7 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(protocol, 
     settings = GatewaySettings(first_port=port)
     first, second, moved = ("kafka-1", 9092), ("kafka-2", 9092), ("kafka-2b", 9092)
     context = make_context(protocol, addresses=Addresses({first: ("127.0.0.1", port)}))
-    server = GatewayServer(context, None, None, settings, Encryption(), None)
+    server = GatewayServer(context, None, None, settings, Encryption())
     await server._open(Listener(port, first))  # noqa: SLF001
     context.stats.is_serving = True
     advertised, asked = {1: first}, Counter()

@@ -27,7 +27,7 @@ def connection(peer="192.0.2.1"):
 
 def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(protocol):
     """Each counts from its acceptance until its end, also if that is reported twice, or comes before its opening."""
-    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(max_connections=2), Encryption(), None)
+    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(max_connections=2), Encryption())
     first = connection()
     reason = "there are more than gateway.max_connections=2"
     assert [made.accepted() for _ in range(3)] == [None, None, reason]
@@ -41,7 +41,7 @@ def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(pro
 
 
 def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch):
-    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(), Encryption(), None)
+    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(), Encryption())
     closed = []
     dripping = SimpleNamespace(
         channel=Mock(is_waiting=False),
@@ -67,7 +67,7 @@ async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gatew
     authority = Authority(tmp_path / "authority")
     settings = GatewaySettings(**own_certificate(authority))
     encryption = make_encryption(settings, Security("PLAINTEXT"))
-    made = GatewayServer(make_context(protocol), None, None, settings, encryption, None)
+    made = GatewayServer(make_context(protocol), None, None, settings, encryption)
     port = free_port()
     async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         plain = socket.create_connection(("127.0.0.1", port), 5)
@@ -86,7 +86,7 @@ async def test_gateways_that_share_a_port_each_get_connections(protocol, address
 
     def made(*, reuse_port=True):
         settings = GatewaySettings(address=address, advertised_host="gw", reuse_port=reuse_port)
-        return GatewayServer(make_context(protocol), None, None, settings, Encryption(), None)
+        return GatewayServer(make_context(protocol), None, None, settings, Encryption())
 
     servers = [made(), made()]
     listener = Listener(port, ("kafka-1", 9092))
@@ -104,7 +104,7 @@ async def test_gateways_that_share_a_port_each_get_connections(protocol, address
 @pytest.mark.anyio
 async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(protocol):
     settings = GatewaySettings(address="::", advertised_host="gw")
-    made = GatewayServer(make_context(protocol), None, None, settings, Encryption(), None)
+    made = GatewayServer(make_context(protocol), None, None, settings, Encryption())
     port = free_port()
     async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         for host in ("127.0.0.1", "::1"):

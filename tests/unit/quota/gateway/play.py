@@ -32,7 +32,7 @@ class FakePorts:
 
     def __init__(self):
         self.client, self.broker = bytearray(), bytearray()
-        self.requested, self.rates_calls, self.pauses, self.tokens = [], [], [], []
+        self.requested, self.rates_calls, self.pauses = [], [], []
         self.time = 1000
 
     def to_client(self, data):
@@ -46,9 +46,6 @@ class FakePorts:
 
     def call_rates(self, call):
         self.rates_calls.append(call)
-
-    def find_owner(self, token_id):
-        self.tokens.append(token_id)
 
     def pause(self, ms):
         self.pauses.append(ms)

@@ -109,39 +109,31 @@ def test_a_mechanism_that_hides_the_user_is_rejected_by_the_gateway(sasl, mechan
     assert on.channel.user is None
 
 
-TOKEN = b"n,,n=dG9rZW4,r=abc,tokenauth=true"
+DELEGATED = b"n,,n=dG9rZW4,r=abc,tokenauth=true"
 
 
-def accepted_token(sasl, way):
-    """A channel whose broker has accepted a delegation token."""
-    cluster = a_cluster()
-    cluster.accepts[TOKEN] = cluster.accepts[FIRST]
-    on = sasl(cluster)
+@WAYS
+def test_a_delegation_token_is_rejected_with_what_to_use(sasl, way):
+    """The broker does not see it; a bare token has no field for an error."""
+    on = sasl()
     begin(on, way, "SCRAM-SHA-256")
-    for token in (TOKEN, FINAL):
-        send_token(on, way, token)
-    assert tokens_got(on, way) == [b"r=abcdef,s=c2FsdA==,i=4096"]
-    assert (on.ports.tokens, on.channel.user) == (["dG9rZW4"], None)
-    return on
-
-
-@WAYS
-def test_the_user_of_a_delegation_token_is_its_owner(sasl, way):
-    """The client is answered when the owner is known."""
-    on = accepted_token(sasl, way)
-    on.channel.on_owner("carol", "")
-    assert (tokens_got(on, way), on.channel.user) == ([b"v=dmVyaWZpZXI="], "carol")
-
-
-@WAYS
-def test_a_delegation_token_of_an_unknown_owner_is_rejected_with_the_reason(sasl, way):
-    """A bare token has no field for it."""
-    on = accepted_token(sasl, way)
-    with pytest.raises(ChannelError, match="no owner"):
-        on.channel.on_owner(None, "no owner")
-    told = [] if way == "bare" else [(58, "no owner")]
+    with pytest.raises(ChannelError, match="no delegation tokens: log in with the user's own password") as closed:
+        send_token(on, way, DELEGATED)
+    told = [] if way == "bare" else [(58, str(closed.value))]
     assert [(answer["errorCode"], answer["errorMessage"]) for answer in on.answers()] == told
-    assert on.channel.user is None
+    assert (closed.value.reason, on.keys_seen(), on.channel.user) == ("authentication", [17], None)
+
+
+def test_a_delegation_token_for_a_new_session_is_answered_in_its_turn(sasl):
+    """After the responses to the requests before it."""
+    on = sasl(a_cluster(60_000))
+    authenticate(on, "PLAIN", ALICE)
+    on.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
+    on.send(3, 12, {"topics": []})
+    on.send(36, 2, {"authBytes": DELEGATED})
+    with pytest.raises(ChannelError, match="no delegation tokens"):
+        on.serve()
+    assert [answer.get("errorCode") for answer in on.answers()] == [None, 58]
 
 
 def test_a_client_with_an_unreadable_name_is_disconnected_although_the_broker_accepts_it(sasl):
