@@ -1,7 +1,6 @@
 """Clients against the running job: from a call to a topic that exists, or to an error that says why not."""
 
 import asyncio
-import json
 import threading
 import time
 from contextlib import contextmanager
@@ -21,8 +20,7 @@ from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.clients import QUIET, admin_of
-from tests.support.deployment import PARTS, as_options, prepared_deployment
-from tests.support.programs import run
+from tests.support.deployment import PARTS, prepared_deployment
 from tests.support.waiting import until
 
 BURST = 110
@@ -274,40 +272,3 @@ def test_an_unusable_configuration_is_reported(config, message):
 def test_a_cluster_without_the_topics_is_reported(job):
     with pytest.raises(ClusterError, match="topic nothing-here: Broker: Unknown topic"):
         QuotaAdminClient({**job.config("lost"), "mutation.quota.topics.decisions": "nothing-here"})
-
-
-def test_the_commands_of_topics(job, tmp_path):
-    """The exit code is 0 for success, 3 for a rejection, 1 for an error of the cluster, 2 for invalid input."""
-    job.limit("operator")
-
-    def topics_command(*args):
-        done = run("topics", *args, "--user", "operator", *as_options(job.settings), cwd=tmp_path)
-        return done.returncode, done.stdout, done.stderr
-
-    first = topics_command("create", "--topic", "cli-one", "--topic", "cli-two", "--partitions", "2")
-    assert first[:2] == (0, "Created topic cli-one.\nCreated topic cli-two.\n")  # a cold job logs that it is waited for
-    (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--output", "json")[1])["topics"]
-    assert three["decision_id"].startswith(f"{job.settings.topics.requests}-")
-    code, out, log = topics_command("create", "--topic", "cli-one", "--if-not-exists")
-    assert (code, out) == (0, "")
-    assert "topic cli-one exists: nothing was changed" in log
-    assert topics_command("create", "--topic", "cli-one") == (
-        1,
-        "Topic cli-one failed: Topic 'cli-one' already exists.\n",
-        "",
-    )
-    assert topics_command("alter", "--topic", "cli-(one|two)", "--partitions", "3")[0] == 0
-    assert (job.partitions("cli-one"), job.partitions("cli-two")) == (3, 3)
-    code, out, _ = topics_command("create", "--topic", "cli-big", "--topic", "cli-more", "--partitions", str(2 * BURST))
-    assert code == 3
-    assert out.startswith("Created topic cli-big. This overdrew the mutation quota: try further changes in ")
-    assert "Topic cli-more rejected: the mutation quota is exhausted; try again in " in out
-    assert topics_command("delete", "--yes", "--topic", "cli-none")[0::2] == (
-        4,
-        f"mutation-quota: no topic matches cli-none on {job.settings.kafka.bootstrap_servers}\n",
-    )
-    code, out, log = topics_command("delete", "--yes", "--topic", "cli-none", "--if-exists")
-    assert (code, out) == (0, "")
-    assert "no topic matches cli-none on " in log
-    assert topics_command("delete", "--yes", "--topic", "cli[")[0] == 2
-    assert topics_command("create", "--topic", "a", "--replica-assignment", "0:x")[0] == 2

@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from confluent_kafka.admin import NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.clients import admin_of
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
 from tests.support.programs import run, running_applier
@@ -87,18 +85,3 @@ def test_without_kafka_the_rest_is_reported(status):
     assert document["problems"][0].startswith(f"cannot reach Kafka at {UNREACHABLE}")
     assert document["storage"]["error"] is None
     assert rows(document, "queries")["enforce"]["lag"] is None
-
-
-def test_topics_are_listed_with_their_partitions(deployment, command):
-    name = deployment.topics.requests.replace("requests", "orders")
-    admin = admin_of(deployment)
-    admin.create_topics([NewTopic(name, 60, 1, config={"retention.ms": "1000"})])[name].result(30)
-    until(lambda: name in admin.list_topics(timeout=10).topics)
-
-    assert command("topics", "list", "--topic", f"{name},none", "--output", "json") == {
-        "topics": [
-            {"name": name, "partition_count": 60, "replication_factor": 1, "leaderless": 0, "under_replicated": 0}
-        ]
-    }
-    assert command("topics", "list", "--topic", name).splitlines()[1].split() == [name, "60", "1", "ok"]
-    assert "no topic matches none" in command("topics", "list", "--topic", "none", exit_code=4)
