@@ -16,6 +16,7 @@ from tests.support.checkout import CHECKOUT
 REFERENCE = CHECKOUT / "docs" / "reference"
 METRICS, ERRORS = (REFERENCE / "monitoring" / "metrics.md").read_text(), (REFERENCE / "errors.md").read_text()
 SECURITY = (CHECKOUT / "docs/explanation/security.md").read_text()
+GUARANTEES = (CHECKOUT / "docs/explanation/guarantees.md").read_text()
 MESSAGES = re.findall(r"^\| `([^`]+)` \| (.+) \| (.+) \|$", ERRORS, re.MULTILINE)
 
 
@@ -135,8 +136,8 @@ TEST_LINK = re.compile(r"\]\(\.\./\.\./(tests/[\w/]+\.py)\)(?:<!-- ([\w ]+) -->)
 """A link to a file of tests, and the names of the tests, in a comment that readers do not see."""
 
 
-def test_tests_named_by_the_threat_model_exist():
-    named = [(file, name) for file, names in TEST_LINK.findall(SECURITY) for name in names.split()]
+def test_tests_named_by_the_threat_model_and_the_guarantees_exist():
+    named = [(file, name) for file, names in TEST_LINK.findall(SECURITY + GUARANTEES) for name in names.split()]
     assert len(named) > 80
     missing = [f"{file}::{name}" for file, name in named if name not in defined(file)]
     assert missing == []
@@ -147,6 +148,13 @@ def test_each_threat_has_a_test_and_each_link_to_tests_names_some():
     threats = [line for table in tables for line in table.splitlines() if re.match(r"\| (?!threat \||---)", line)]
     assert len(threats) > 40
     assert [row for row in threats if not TEST_LINK.search(row)] == []
-    assert [file for file, names in TEST_LINK.findall(SECURITY) if not names] == []
-    labelled = re.findall(r"\[`(test_\w+\.py)`\]\([^)]*?(\w+\.py)\)", SECURITY)
+    assert [file for file, names in TEST_LINK.findall(SECURITY + GUARANTEES) if not names] == []
+    labelled = re.findall(r"\[`(test_\w+\.py)`\]\([^)]*?(\w+\.py)\)", SECURITY + GUARANTEES)
     assert [pair for pair in labelled if len(set(pair)) > 1] == []
+
+
+def test_each_guarantee_has_a_test():
+    table = GUARANTEES.split("\n## What is guaranteed\n")[1].split("\n## ")[0]
+    guarantees = re.findall(r"^\| (?!guarantee \||---).*$", table, re.MULTILINE)
+    assert len(guarantees) == 10
+    assert [row for row in guarantees if not TEST_LINK.search(row) and "(security.md)" not in row] == []
