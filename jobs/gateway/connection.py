@@ -80,7 +80,6 @@ class ClientConnection(asyncio.Protocol):
         self.closing_at: float | None = None
         """The time at which `close` was called."""
         self.peer = peer
-        """The client's address, of which its load balancer has told if it has one."""
 
     # asyncio.Protocol
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from jobs.gateway.arrivals import Arrival, LoadBalancers
+from jobs.gateway.arrivals import Arrival
 from jobs.gateway.buffers import Buffers
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
@@ -59,7 +59,6 @@ class GatewayServer:
         self.rates = rates
         self._settings = settings
         self._encryption = encryption
-        self._load_balancers = LoadBalancers(settings.load_balancers)
         self.brokers: dict[int, Address] = {}
         """The brokers behind the listeners, by port."""
         self._servers: dict[int, asyncio.Server] = {}
@@ -183,8 +182,7 @@ class GatewayServer:
 
     async def _listen(self, listener: Listener) -> asyncio.Server:
         client = partial(ClientConnection, self, listener)
-        tls, seconds = self._encryption.clients, _AUTHENTICATION_SECONDS
-        make = partial(Arrival, self, client, self._load_balancers, tls, seconds)
+        make = partial(Arrival, self, client, self._encryption.clients, _AUTHENTICATION_SECONDS)
         address, shared = self._settings.address, self._settings.reuse_port
         place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}
         try:

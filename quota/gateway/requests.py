@@ -7,12 +7,14 @@ from quota.gateway.frames import FrameStream
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
-from quota.wire.proxy_header import AS_REQUEST_LENGTHS
 
 _START = struct.Struct(">hhi")  # API key, version, correlation id
 _LEAST_BYTES = 10
 _MAX_BYTES = 1024**3
 """What is longer is no request of Kafka's; a broker rejects requests above its `socket.request.max.bytes`."""
+
+_PROXY_HEADERS = frozenset({int.from_bytes(b"PROX"), int.from_bytes(b"\r\n\r\n")})
+"""The first four bytes of a load balancer's PROXY header, of version 1 and 2, read as the length of a request."""
 
 _BEFORE_AUTHENTICATION = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 _MAX_UNAUTHENTICATED_BYTES = 512 * 1024
@@ -59,8 +61,9 @@ class RequestStream(FrameStream):
     def check_size(self, most: int, least: int = _LEAST_BYTES) -> None:
         """Check the size of the next request."""
         length = self.length or 0
-        if length in AS_REQUEST_LENGTHS:
-            raise ChannelError("size", "a PROXY header, which only gateway.load_balancers may send, in version 2")
+        if length in _PROXY_HEADERS:
+            why = "a PROXY header, which the gateway does not take; have the load balancer send none"
+            raise ChannelError("size", why)
         if not least <= length <= most:
             raise ChannelError("size", f"a request of {length} bytes; {least} to {most} are allowed")
 

@@ -1,7 +1,6 @@
 """The settings of the gateway."""
 
 import re
-from ipaddress import ip_network
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -35,17 +34,6 @@ def _check_listeners(listeners: list[str]) -> list[str]:
     return listeners
 
 
-def _check_networks(networks: list[str]) -> list[str]:
-    for network in networks:
-        try:
-            parsed = ip_network(network)
-        except ValueError as error:
-            raise ValueError(f"{error}; expected an address or a network, such as 10.0.1.7 or 10.0.1.0/24") from None
-        if getattr(parsed[0], "ipv4_mapped", None):
-            raise ValueError(f"{network!r} maps IPv4; expected the IPv4 address or network, such as 10.0.1.0/24")
-    return networks
-
-
 class GatewaySettings(Section):
     """The gateway, which speaks Kafka's protocol in front of the target cluster."""
 
@@ -69,11 +57,6 @@ class GatewaySettings(Section):
     reuse_port: bool = False
     """Whether other gateways of this machine's user may listen on the same ports, to use more cores: the kernel divides
     the connections among them (SO_REUSEPORT). Each needs a `metrics.port` of its own."""
-
-    load_balancers: Annotated[NameList, AfterValidator(_check_networks)] = []
-    """Addresses and networks of load balancers that name their clients by the PROXY protocol, version 2, such as
-    `10.0.1.7` or `10.0.1.0/24`. Each of their connections must begin with its header, and no other connection may.
-    Separated by commas."""
 
     when_silent: Literal["closed", "open"] = "closed"
     """While no request is decided: return an error (`closed`), or proceed (`open`)."""

@@ -17,9 +17,7 @@ from quota.wire.headers import RequestHeader, write_request
 from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
 from tests.support.deployment import set_options
-from tests.support.gateway import is_closed, protocol, running_gateway, settled
-from tests.support.load_balancer import ADDRESS as BALANCER
-from tests.support.load_balancer import load_balancer
+from tests.support.gateway import is_closed, protocol, settled
 from tests.support.programs import paused, run
 from tests.support.waiting import until
 from tests.support.wire.requests import creation
@@ -85,22 +83,6 @@ def test_clients_authenticate_through_tls_twice(secure, mechanism, user, passwor
     name = f"erin-{mechanism.lower()}"
     create(admin(secure, mechanism, user, password), name)
     assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
-
-
-def test_a_client_behind_a_load_balancer_is_served_as_any_other(secure):
-    """Its TLS ends at the gateway, after the header of the load balancer."""
-    trusting = ssl.create_default_context(cafile=str(secure.authority.path))
-    given = [*secure.given, f"gateway.load_balancers={BALANCER}"]
-    with (
-        running_gateway(secure.settings, secure.folder / "balanced.log", *given) as gateway,
-        load_balancer(HOST, 0, (HOST, gateway.port)) as address,
-        WireClient(address, protocol(), "balanced", trusting) as client,
-    ):
-        client.authenticate(ADMIN, ADMIN_PASSWORD)
-        answer = client.call(ApiKey.CREATE_TOPICS, 7, creation("balanced", partitions=3))
-    assert [topic["errorCode"] for topic in answer["topics"]] == [0]
-    decided = secure.job.requests[-1]
-    assert (decided.user, decided.client_id, decided.topics[0].partitions) == (ADMIN, "balanced", 3)
 
 
 def test_a_plain_text_client_and_one_without_a_tls_hello_are_disconnected(secure):

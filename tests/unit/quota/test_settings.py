@@ -85,7 +85,6 @@ WRONG = [
     (["gateway.listeners=x"], "gateway.listeners: 'x' is not PORT=HOST:PORT, such as 19092=kafka-1:9094 (--set"),
     (["gateway.listeners=https://u:hunter2@h"], "gateway.listeners: 'https://********@h' is not PORT=HOST:PORT, such"),
     (["gateway.address=999.1.1.1"], "gateway.address: '999.1.1.1' is neither an IP address nor a host name (--set"),
-    (["gateway.load_balancers=::ffff:10.0.1.0/120"], "maps IPv4; expected the IPv4 address or network, such as"),
     (["dashboard.address=127.0.0.1:80"], "dashboard: address: '127.0.0.1:80' is not an IP address, such as"),
     # Roots. The credentials of a root would be printed and recorded in many places; no file system needs them.
     (["storage.root=s3a://key:hunter2/x@bucket"], "a URL with a password; set credentials in storage.options"),

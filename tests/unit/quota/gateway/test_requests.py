@@ -22,6 +22,15 @@ def test_an_invalid_request_length_closes_the_connection(play, length):
     assert error.value.reason == "size"
 
 
+@pytest.mark.parametrize("header", [b"PROXY TCP4 203.0.113.7 ", b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"])
+def test_a_load_balancers_header_is_named_and_closes_the_connection(play, header):
+    """At its fourth byte, although that could be the length of a request."""
+    on = play()
+    on.send_bytes(header[:3])
+    with pytest.raises(ChannelError, match="a PROXY header, which the gateway does not take; have the load balancer"):
+        on.send_bytes(header[3:4])
+
+
 LARGE = 100_001
 """More topics than a request may have; the names below make it larger than 8 MiB."""
 REQUESTS = {
