@@ -173,11 +173,6 @@ METRICS: Final = (
         ("outcome",),
     ),
     Metric(
-        "mutation_quota_applier_reopened_total",
-        "times",
-        "restarts of the applier from its position, for example after a cluster did not respond",
-    ),
-    Metric(
         "mutation_quota_observed_requests_total",
         "requests",
         "requests with a mutation that were read from the request logs",
@@ -354,7 +349,6 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
     """Yield the metrics of an applier."""
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}
     yield family("mutation_quota_applied_topics_total", topics)
-    yield family("mutation_quota_applier_reopened_total", stats.reopened)
 
 
 def observer_families(stats: FollowStats) -> Iterator[Family]:

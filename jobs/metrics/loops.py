@@ -85,32 +85,23 @@ class Loop(Protocol):
 
 
 class LoopHealth(Health):
-    """Checks the loop of a service. Waiting for a cluster counts as progress, because a restart would not help."""
+    """Checks the loop of a service."""
 
     def __init__(
-        self,
-        loop: Loop,
-        missing: Callable[[], str] = lambda: "",
-        waits_for: Callable[[], str] = lambda: "",
-        *,
-        limit_seconds: float = STALLED_SECONDS,
+        self, loop: Loop, missing: Callable[[], str] = lambda: "", *, limit_seconds: float = STALLED_SECONDS
     ) -> None:
         """Start checking; one run of the loop may take `limit_seconds`.
 
-        `missing` returns what the service needs and does not have, and `waits_for` why it waits for a cluster that does
-        not respond; both are empty otherwise.
+        `missing` returns what the service needs and does not have; it is empty otherwise.
         """
         self._loop = loop
         self._limit_seconds = limit_seconds
         self._missing = missing
-        self._waits_for = waits_for
 
     def live(self) -> ProbeResult:
         """Return whether the loop makes progress."""
         if not self._loop.looped_at:
             return ProbeResult(True, STARTING)
-        if reason := self._waits_for():
-            return ProbeResult(True, f"it waits: {reason}")
         silence = time.monotonic() - self._loop.looped_at
         if silence <= self._limit_seconds:
             return ProbeResult(True, "it makes progress")
@@ -118,12 +109,10 @@ class LoopHealth(Health):
         return ProbeResult(False, f"it has made no progress for {silence:.0f} s; {limit}")
 
     def ready(self) -> ProbeResult:
-        """Return whether nothing is missing and the service's cluster responds."""
+        """Return whether the loop makes progress and nothing is missing."""
         alive = self.live()
         if not alive.ok:
             return alive
-        if reason := self._waits_for():
-            return ProbeResult(False, f"it waits: {reason}")
         missing = self._missing() if self._loop.looped_at else STARTING
         return ProbeResult(not missing, missing or "it is ready")
 

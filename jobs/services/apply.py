@@ -1,12 +1,10 @@
 """The service that carries out admitted mutations."""
 
 import logging
-from functools import partial
 
 from jobs.background import background, log_progress
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
-from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.stats import ApplierStats
@@ -18,12 +16,9 @@ _log = logging.getLogger(__name__)
 
 
 def run_apply(settings: Settings, *, once: bool) -> None:
-    """Carry out admitted mutations until stopped, or with `once` those that are available.
-
-    If a cluster stops responding, the service waits for it, for the time in the settings.
-    """
+    """Carry out admitted mutations until stopped, or with `once` those that are available."""
     stats = ApplierStats()
-    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (
@@ -36,11 +31,5 @@ def run_apply(settings: Settings, *, once: bool) -> None:
             background(lambda end: log_progress(stats, end), "progress"),
             endpoint.following(settings, ApplierMetrics(settings, stats), health),
         ):
-            run_reopening(
-                partial(applier.run, once=once),
-                lambda: partial(Applier(settings, stop, stats).run, once=once),
-                stats,
-                stop,
-                settings.applier.timeout_seconds,
-            )
+            applier.run(once=once)
     _log.info("%s", stats)

@@ -12,7 +12,6 @@ from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
 from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
-from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.errors import BadInput
 from quota.kafka.topics.preparation import prepare_topics
@@ -22,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
-    """Follow request logs until stopped, or with `once` to their current ends; wait for an unresponsive cluster.
+    """Follow request logs until stopped, or with `once` to their current ends.
 
     A log that was not followed before is read from its first line if `from_beginning`.
     """
@@ -34,19 +33,13 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     for log in logs:
         check_log(log, settings.observe.zone)  # before Kafka is contacted
     stats = FollowStats()
-    # The loop runs only after the positions are read and written.
-    health = LoopHealth(stats, waits_for=lambda: stats.waits_for)
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, LoopMetrics(OBSERVER, partial(observer_families, stats)), health),
+            endpoint.following(settings, LoopMetrics(OBSERVER, partial(observer_families, stats)), LoopHealth(stats)),
         ):
-            # A log without a position by then was empty at the start.
-            again = partial(Follower, settings, logs, stats, from_beginning=True)
-            run_reopening(
-                partial(follower.run, stop, once=once), lambda: partial(again().run, stop, once=once), stats, stop
-            )
+            follower.run(stop, once=once)
     _log.info("%s", stats)

@@ -13,7 +13,6 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
 from jobs.metrics.stats import PushStats
 from jobs.stopping import stop_signals
-from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
@@ -43,15 +42,10 @@ _MAX_LOGGED = 20
 
 
 def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wanted], repair: Repair) -> None:
-    """Push all quotas of the log, and then its changes, until stopped.
-
-    If a cluster stops responding, the service waits for it.
-    """
+    """Push all quotas of the log, and then its changes, until stopped."""
     stats = PushStats()
     health = LoopHealth(
-        stats,
-        lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
-        lambda: stats.waits_for,
+        stats, lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet"
     )
     with ServiceEndpoint(settings.metrics, PUSH) as endpoint:
         follower = QuotaPusher(settings, cluster, first(), stats, repair)
@@ -71,54 +65,33 @@ class QuotaPusher:
     def __init__(
         self, settings: Settings, cluster: ClusterQuotas, pushed: Wanted, stats: PushStats, repair: Repair
     ) -> None:
-        self._settings = settings
         self._cluster = cluster
         self._pushed = pushed
         self._stats = stats
         self._repair = repair
-        self._log: QuotaLog | None = None
+        self._log = QuotaLog(KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds))
         self._compared_position = -1
         self._next_moment: float = 0
         self._compare = Every(_COMPARE_SECONDS)
         self._logged: frozenset[RateDifference] = frozenset()
         self._repairs_of: Counter[QuotaEntity] = Counter()
-        self._failure = ""
 
     def run(self, stop: threading.Event) -> None:
         """Follow both until `stop` is set."""
         while not stop.is_set():
             self._stats.looped_at = time.monotonic()
-            try:
-                self._compare_if_due()
-            except ClusterError as error:
-                self._compared_position = -1  # the next attempt compares, even without new changes
-                if self._failure != str(error):
-                    _log.warning("%s: retrying", error)
-                self._failure = str(error)
-            else:
-                if self._failure:
-                    _log.info("continuing")
-                self._failure = ""
-            self._stats.waits_for = self._failure
+            self._compare_if_due()
             stop.wait(_TICK_SECONDS)
 
     def _compare_if_due(self) -> None:
         """Read the log, and compare if it has new records, a change takes effect, or the interval has passed."""
-        log = self._read_log()
+        log = self._log
+        log.read_to_end()
         if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
             now = log.now
             self._compare_with(wanted_rates(log.timeline, now))
             self._next_moment = min((change.moment for change in log.timeline.scheduled(now)), default=float("inf"))
             self._compared_position = log.position
-
-    def _read_log(self) -> QuotaLog:
-        """Return the log, read to its end; it is reopened after an error."""
-        log, self._log = self._log, None
-        if log is None:
-            log = QuotaLog(KafkaQuotas.from_settings(self._settings, self._settings.kafka.timeout_seconds))
-        log.read_to_end()
-        self._log = log
-        return log
 
     def _compare_with(self, wanted: Wanted) -> None:
         """Compare the cluster with the log, and push the log's changes since the last time."""

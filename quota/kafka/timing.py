@@ -63,7 +63,3 @@ class LoopStats:
 
     looped_at: float = 0.0
     """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
-    waits_for: str = ""
-    """Why it waits for a cluster that does not answer; empty if it does not wait."""
-    reopened: int = 0
-    """The number of times that it restarted from its positions because a cluster did not answer."""

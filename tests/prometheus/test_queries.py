@@ -71,7 +71,6 @@ class Job:
             self._account.record(msgspec.structs.replace(decision, timestamp=now), now + 300)
         self._account.record(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
         self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
-        self._tally.reopened = self._scrapes
         self._gateway.closed["malformed"] = self._gateway.mutations["create_topics", "strict", "admitted"] = (
             self._scrapes
         )
@@ -186,10 +185,6 @@ FIRED = {
         {"severity": "warning"},
         "Quotas of the cluster were changed by another program, and repaired, 3 times in half an hour.",
     ),
-    "NotCompared": (
-        {"severity": "warning"},
-        "The quotas of the cluster were not compared with the quota log for 5m 10s.",
-    ),
     "GatewayCertificateEnds": (
         {"severity": "warning"},
         "A gateway's certificate is valid for less than a week. Replace its files; the gateway reads them again.",
@@ -223,7 +218,6 @@ _EVALUATED = {"GatewayBypassed": "25m"}
 """When an alert is evaluated, if not after ten minutes."""
 FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
 BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
-COMPARED = "mutation_quota_push_last_comparison_timestamp_seconds"
 ENDS = "mutation_quota_gateway_certificate_end_timestamp_seconds"
 REPAIRED = "mutation_quota_push_repaired_total"
 UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
@@ -272,9 +266,6 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
         # repairs that are undone again, and a single one of many quotas
         ("RepairedAgain", {REPAIRED: "0x10 1x10 3x10 4x30"}, True),
         ("RepairedAgain", {REPAIRED: "0x10 9x50"}, False),
-        # the time of the last comparison, as of ten minutes after the epoch
-        ("NotCompared", {COMPARED: "290x60"}, True),
-        ("NotCompared", {COMPARED: "310x60"}, False),
         # its two parts may fail each time; the hours between two attempts are minutes here
         ("UpkeepFails", {UPKEEP: "0x30 2x30"}, False),
         ("UpkeepFails", {UPKEEP: "0x10 1x10 2x10 3x30"}, True),

@@ -5,23 +5,22 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.clients import client_config, cluster_errors, reason
-from quota.kafka.kept_client import KeptClient
+from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import Skipped, make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
 from quota.kafka.target.task import Task, admitted_topics
-from quota.kafka.timing import Every
+from quota.kafka.timing import Deadline, Every
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.record import Source
 from quota.records.request import Mode, Operation
@@ -88,9 +87,12 @@ class Applier:
             settings.topics.user_topic_prefix,
         )
         self._offsets: dict[int, AppliedOffset] = {}
-        self._kept = KeptClient(self._make_consumer)
+        own = {"auto.offset.reset": "error"}
+        self._consumer = make_consumer(settings.kafka.connection, settings.applier.group, own)
         self._at_end: set[int] = set()
         self._refresh = Every(_REFRESH_SECONDS)
+        self._answer_due = Deadline(0)
+        """When a cluster that does not answer counts as lost."""
         self._logged_code = 0
         self._skipped = Skipped("a decision")
         self.stats = stats or ApplierStats()
@@ -112,17 +114,7 @@ class Applier:
         except Stopped:
             self._ledger.abort()
         finally:
-            self._kept.client.close()
-
-    def _make_consumer(self) -> Consumer:
-        connection, group = self._settings.kafka.connection, self._settings.applier.group
-        consumer = make_consumer(connection, group, {"auto.offset.reset": "error"})
-        consumer.assign(self._assignment(self._offsets))
-        return consumer
-
-    def _assignment(self, offsets: Mapping[int, AppliedOffset]) -> list[TopicPartition]:
-        topic = self._settings.topics.decisions
-        return [TopicPartition(topic, number, position.offset) for number, position in offsets.items()]
+            self._consumer.close()
 
     def _before_call(self) -> None:
         """Record progress before each call of a batch, and check that this applier is not fenced."""
@@ -134,42 +126,39 @@ class Applier:
         new = self._new_partitions()
         if new is None:
             return
-        self.stats.waits_for = ""
+        self._answer_due = Deadline(_REFRESH_SECONDS + self._settings.applier.timeout_seconds)
         if new:
             self._offsets |= new
-            self._kept.client.incremental_assign(self._assignment(new))
+            topic = self._settings.topics.decisions
+            starts = [TopicPartition(topic, number, position.offset) for number, position in new.items()]
+            self._consumer.incremental_assign(starts)
         self._ledger.begin(self._offsets_with_next_batch())  # even without new partitions: it finds out if it is fenced
         self._ledger.commit()
         self._report_positions()
 
     def _new_partitions(self) -> dict[int, AppliedOffset] | None:
-        """Return the unassigned partitions; None if the cluster does not answer and some are assigned already."""
+        """Return the unassigned partitions; None if the cluster has not answered for a while, but may answer again."""
         connection, topic = self._settings.kafka.connection, self._settings.topics.decisions
         timeout = self._settings.kafka.timeout_seconds
         with cluster_errors(f"find the partitions of {topic}", connection):
             try:
-                with self._kept.use() as consumer:
-                    return {
-                        number: self._ledger.resume_at(
-                            number, *offset_range(consumer, TopicPartition(topic, number), timeout)
-                        )
-                        for number in topic_partitions(consumer, topic, timeout)
-                        if number not in self._offsets
-                    }
-            except KafkaException as error:
-                if not self._offsets:
+                return {
+                    number: self._ledger.resume_at(
+                        number, *offset_range(self._consumer, TopicPartition(topic, number), timeout)
+                    )
+                    for number in topic_partitions(self._consumer, topic, timeout)
+                    if number not in self._offsets
+                }
+            except KafkaException:
+                if self._answer_due.has_passed:
                     raise
-                # The assigned ones suffice until the next refresh.
-                self.stats.waits_for = f"cannot find the partitions of {topic}: {reason(error)}"
-                return None
+                return None  # the assigned ones suffice until the next refresh
 
     def _read(self) -> list[Message]:
         messages = []
-        consumer = self._kept.client
-        for message in poll_batch(consumer, _BATCH, _POLL_SECONDS):
+        for message in poll_batch(self._consumer, _BATCH, _POLL_SECONDS):
             error = message.error()
             if error is None:
-                self._kept.note(consumer, None)
                 messages.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 self._at_end.add(message_source(message).partition)

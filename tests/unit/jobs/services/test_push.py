@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +24,6 @@ class Log:
         self.now = 0
         self.timeline = timeline()
         self.failure = None
-        self.opened = 0
 
     def set(self, *changes):
         self.timeline = timeline(*changes)
@@ -45,7 +43,7 @@ class Cluster:
         self.rates = dict(rates)
         self.pushed = []
         self.reads = 0
-        self.failure = None
+        self.failure = self.rejection = None
 
     def read(self):
         self.reads += 1
@@ -54,8 +52,8 @@ class Cluster:
         return dict(self.rates)
 
     def push(self, rates):
-        if self.failure:
-            raise ClusterError(self.failure)
+        if self.rejection:
+            raise ClusterError(self.rejection)
         self.pushed.append(dict(rates))
         self.rates = {entity: rate for entity, rate in {**self.rates, **rates}.items() if rate is not None}
 
@@ -64,11 +62,7 @@ class Cluster:
 def log(monkeypatch):
     quota_log = Log()
 
-    def opened(_quotas):
-        quota_log.opened += 1
-        return quota_log
-
-    monkeypatch.setattr(push, "QuotaLog", opened)
+    monkeypatch.setattr(push, "QuotaLog", lambda _: quota_log)
     monkeypatch.setattr(push, "now_ms", lambda: quota_log.now)
     monkeypatch.setattr(push, "_TICK_SECONDS", 0)
     return quota_log
@@ -189,58 +183,6 @@ def test_a_repair_that_is_undone_again_is_warned_of(log, follow, caplog):
     assert stats.repaired == 4
 
 
-def test_an_unavailable_cluster_is_awaited_and_changes_in_the_meantime_are_pushed(log, follow, caplog):
-    """It is logged once, however long it lasts; and the log is not reopened."""
-    cluster = Cluster({ALICE: 5.0})
-    log.set((ALICE, 5.0, 0))
-    once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
-    with caplog.at_level(logging.INFO):
-        once()
-        compared_at = stats.compared_at
-        cluster.failure = "connection refused"
-        log.set((ALICE, 9.0, 0))
-        once()
-        once()
-        assert stats.compared_at == compared_at
-        cluster.failure = None
-        once()
-    assert cluster.pushed == [{ALICE: 9.0}]
-    rate = "controller_mutation_rate"
-    assert caplog.messages == [
-        "connection refused: retrying",
-        f"pushed: ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
-        "continuing",
-    ]
-    assert log.opened == 1
-
-
-def test_a_failed_comparison_is_repeated_before_the_next_one_is_due(log, follow, monkeypatch):
-    monkeypatch.setattr(push, "Every", lambda _: SimpleNamespace(is_due=iter([True, True, False]).__next__))
-    cluster = Cluster({ALICE: 5.0})
-    log.set((ALICE, 5.0, 0))
-    once, stats = follow(cluster, {ALICE: 5.0})
-    once()
-    cluster.rates, cluster.failure = {ALICE: 7.0}, "connection refused"
-    once()
-    cluster.failure = None
-    once()
-    assert dict(stats.differing) == {"changed": 1}
-
-
-def test_an_unreadable_log_is_reopened(log, follow):
-    cluster = Cluster({ALICE: 5.0})
-    log.set((ALICE, 5.0, 0))
-    once, _ = follow(cluster, {ALICE: 5.0})
-    once()
-    log.failure = "the topic was deleted and created again"
-    once()
-    log.failure = None
-    log.set((ALICE, 9.0, 0))
-    once()
-    assert log.opened == 2
-    assert cluster.pushed == [{ALICE: 9.0}]
-
-
 def test_a_recreated_log_removes_nothing(log, follow):
     """The deletion of the topic is not meant to remove all quotas."""
     cluster = Cluster({ALICE: 5.0})
@@ -253,13 +195,23 @@ def test_a_recreated_log_removes_nothing(log, follow):
     assert dict(stats.differing) == {"only_there": 1}
 
 
-def test_a_failed_push_is_retried(log, follow):
+@pytest.mark.parametrize("fails", ["log", "cluster"])
+def test_a_cluster_that_does_not_respond_ends_it_with_the_reason(log, follow, fails):
+    """Whoever starts it again pushes the log as it is then."""
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, _ = follow(cluster, {ALICE: 5.0})
+    once()
+    (log if fails == "log" else cluster).failure = "connection refused"
+    with pytest.raises(ClusterError, match="connection refused"):
+        once()
+
+
+def test_a_rejected_quota_ends_it_with_the_reason(log, follow):
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 9.0, 0))
-    once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
-    pushing, cluster.push = cluster.push, lambda _: (_ for _ in ()).throw(ClusterError("rejected"))
-    once()
+    once, stats = follow(cluster, {ALICE: 5.0})
+    cluster.rejection = "POLICY_VIOLATION"
+    with pytest.raises(ClusterError, match="POLICY_VIOLATION"):
+        once()
     assert (dict(stats.differing), stats.pushed) == ({"changed": 1}, 0)
-    cluster.push = pushing
-    once()
-    assert cluster.rates == {ALICE: 9.0}
