@@ -25,47 +25,26 @@ TakeOver = Annotated[
 
 def broker(
     port: Annotated[int, typer.Option(min=0, max=MAX_PORT, metavar="N", help="Port; 0 for any free one.")] = 9092,
-    nodes: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=9,
-            metavar="N",
-            help="Number of nodes: 1, or 3 to 9, on consecutive ports from --port.",
-        ),
-    ] = 1,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Data folder. Default: <storage.root>/broker, or <storage.root>/brokers for several nodes.",
-        ),
+        typer.Option(metavar="DIR", help="Data folder. Default: <storage.root>/broker."),
     ] = None,
     *,
     where: SettingsOptions,
 ) -> None:
-    """Run one or several Kafka brokers for trials and tests.
+    """Run a Kafka broker for trials and tests.
 
-    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect; for a
-    cluster, the addresses of all nodes, separated by commas. Ctrl-C stops all nodes.
-
-    With `--nodes 3` each node is a broker and a controller, topics have three replicas and `min.insync.replicas=2`.
+    Creates the topics, listens on 127.0.0.1 only, and prints `ready HOST:PORT` when clients can connect. It is a
+    cluster of one node; for several, use a Kafka of your own.
 
     Examples:
       mutation-quota broker
-      mutation-quota broker --nodes 3 --port 0 --data /tmp/brokers
+      mutation-quota broker --port 0 --data /tmp/broker
     """
     from jobs.sandbox.broker import embedded_broker
-    from jobs.sandbox.cluster import embedded_cluster
     from jobs.stopping import stop_signals
 
-    settings = where.read()
-    if nodes == 2:  # noqa: PLR2004 the majority of two is two
-        raise BadInput("--nodes 2: two nodes stop when one of them fails; give 1, or 3 to 9")
-    running_kafka = (
-        embedded_broker(settings, port, data) if nodes == 1 else embedded_cluster(settings, nodes, port, data)
-    )
-    with running_kafka as running, stop_signals() as stop:
+    with embedded_broker(where.read(), port, data) as running, stop_signals() as stop:
         print(f"ready {running.address}", flush=True)
         while not stop.is_set():
             running.check()

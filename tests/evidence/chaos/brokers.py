@@ -8,7 +8,6 @@ from enum import Enum
 from pathlib import Path
 
 from jobs.sandbox.broker import with_plaintext_cluster
-from jobs.sandbox.cluster import embedded_cluster
 from jobs.storage.checkpoint import ENFORCE
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
@@ -19,6 +18,7 @@ from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.steps import latest_batch
 from tests.evidence.chaos.traffic import Traffic
+from tests.support.cluster import Cluster
 from tests.support.deployment import make_deployment
 from tests.support.programs import paused
 from tests.support.waiting import until
@@ -156,7 +156,7 @@ def run_brokers(folder, rounds, requests_per_second, notify):
     """Make each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes."""
     base = load_settings([f"storage.root={folder}"], environment={})
     log = folder / "jobs.log"
-    with embedded_cluster(base, 3, port=0, data=folder / "nodes") as cluster:
+    with Cluster(folder / "nodes", base.broker.jars) as cluster:
         settings = make_deployment(with_plaintext_cluster(base, cluster.address), "brokers", folder / "job")
         with Traffic.flowing(settings, requests_per_second) as traffic:
             killer = BrokerKiller(cluster, settings, log, notify, traffic)

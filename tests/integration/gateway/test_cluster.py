@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from jobs.sandbox.broker import HOST
 from tests.support.clients import QUIET, admin_of
-from tests.support.cluster import running_cluster
+from tests.support.cluster import Cluster
 from tests.support.deployment import prepared_deployment
 from tests.support.gateway import protocol, running_gateway, wire_client
 from tests.support.waiting import until
@@ -22,17 +22,16 @@ _RECORDS = 60
 @pytest.fixture(scope="module")
 def nodes(base_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
-    with running_cluster(folder, base_settings.broker.jars) as nodes:
-        admin = AdminClient({**QUIET, "bootstrap.servers": nodes[0].broker.address})
-        until(lambda: len(admin.list_topics(timeout=5).brokers) == len(nodes))
+    with Cluster(folder, base_settings.broker.jars) as cluster:
+        admin = AdminClient({**QUIET, "bootstrap.servers": cluster.address})
         admin.create_topics([NewTopic("spread", _PARTITIONS, 1)])["spread"].result(30)
-        yield nodes
+        yield cluster.nodes
 
 
 @pytest.fixture
 def settings(base_settings, nodes, tmp_path):
     """A deployment on the cluster."""
-    return prepared_deployment(base_settings, nodes[0].broker, "cluster", tmp_path)
+    return prepared_deployment(base_settings, nodes[0], "cluster", tmp_path)
 
 
 def use_all_brokers(address):
@@ -76,13 +75,13 @@ def test_a_broker_that_joins_is_reached_through_the_gateway(nodes, settings, tmp
     *_, last = nodes
     direct = admin_of(settings)
     often = {"jobs.gateway.probe._CHECK_SECONDS": 0.2}
-    last.broker.stop()
+    last.stop()
     with ExitStack() as stack:
         try:
             until(lambda: len(direct.list_topics(timeout=5).brokers) == len(nodes) - 1)
             gateway = stack.enter_context(running_gateway(settings, tmp_path / "gateway.log", constants=often))
         finally:
-            last.broker.start()
+            last.start()
         clients = AdminClient({**QUIET, "bootstrap.servers": gateway.address})
         until(lambda: len(clients.list_topics(timeout=5).brokers) == len(nodes))
         assert use_all_brokers(gateway.address) == {(HOST, gateway.port + index) for index in range(len(nodes))}
