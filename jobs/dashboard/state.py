@@ -80,7 +80,7 @@ class LiveState:
             if isinstance(answer, DeadLetter):
                 self._load.add_letter(received.at, self._seq)
                 self._letter = printable(answer.error)[:_LETTER_CHARS]
-            elif isinstance(answer, Decision) and answer.decision_id not in self._decisions:
+            elif answer.decision_id not in self._decisions:
                 counts, decision = MutationCounts.of(answer), as_received(answer, received.at)
                 summary = summarize(decision, counts, received.at, self._seq)
                 self._decisions.add(received, answer, summary)

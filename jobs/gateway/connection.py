@@ -153,7 +153,7 @@ class ClientConnection(asyncio.Protocol):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._reply = self._host.decisions.request(request).reply
+        self._reply = self._host.decisions.request(request)
         self._reply.add_done_callback(self._decided)
 
     def call_rates(self, call: RatesCall) -> None:

@@ -13,7 +13,6 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, as_received
 from quota.records.entity import Tags
 from quota.records.quota import Limit, Window
-from quota.records.result import MutationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +209,10 @@ class DecisionTotals:
         self.repeats = 0
         self.dead_letters = 0
 
-    def record(self, answer: Decision | DeadLetter | MutationResult, at: int) -> None:
-        """Add an answer that was written to its topic at a time (epoch ms); results are ignored."""
+    def record(self, answer: Decision | DeadLetter, at: int) -> None:
+        """Add an answer that was written to its topic at a time (epoch ms)."""
         if isinstance(answer, DeadLetter):
             self.dead_letters += 1
-        if not isinstance(answer, Decision):
             return
         counts = MutationCounts.of(answer)
         self.tenants.record(as_received(answer, at), counts)

@@ -23,7 +23,6 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import MutationRequest
-from quota.records.result import MutationResult
 from quota.settings.sections import TopicSettings
 from quota.text import plural
 
@@ -33,14 +32,6 @@ _MAX_UNDECIDED = 10_000
 _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request for a decision; who cancels the reply no longer waits for it."""
-
-    request_id: str
-    reply: asyncio.Future[DecisionReply]
 
 
 @dataclass(eq=False, slots=True)
@@ -70,28 +61,26 @@ class Decisions:
     outage is charged to nobody else, however long it takes.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917
+    def __init__(  # noqa: PLR0913
         self,
         writer: RequestWriter,
         reader: AnswerReader,
         topics: TopicSettings,
         prefix: str,
         on_decision: Callable[[Decision, float | None], None],
-        on_result: Callable[[MutationResult], None] = lambda _: None,
+        *,
         limit_ms: int | None = None,
     ) -> None:
         """Prepare for requests, whose ids get the prefix; answers are read after `start`.
 
         `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
-        any longer; `on_result` is called for each result of an applier, which may be for another client. `limit_ms` is
-        the longest time that a decision may take; without it, each request is written.
+        any longer. `limit_ms` is the longest time that a decision may take; without it, each request is written.
         """
         self._writer = writer
         self._reader = reader
         self._topics = topics
         self._prefix = prefix
         self._on_decision = on_decision
-        self._on_result = on_result
         self._pending: dict[str, _Pending] = {}
         self._undecided = _Undecided()
         self._has_limit = limit_ms is not None
@@ -110,8 +99,8 @@ class Decisions:
         self._thread = threading.Thread(target=self._listen, args=(loop,), name="mutation-quota-decisions", daemon=True)
         self._thread.start()
 
-    def request(self, wanted: DecisionRequest) -> Asked:
-        """Request a decision."""
+    def request(self, wanted: DecisionRequest) -> asyncio.Future[DecisionReply]:
+        """Request a decision; who cancels the reply no longer waits for it."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[DecisionReply] = loop.create_future()
         request_id = self._undecided.id_of(wanted.content) or self._new_id(wanted)
@@ -119,7 +108,7 @@ class Decisions:
         if pending is None and self._is_in_vain(wanted, loop):
             needs_ms = round(self._pace.least(loop.time()) * 1000)
             reply.set_result(DecisionReply(silent_ms=self._silent_ms(loop), needs_ms=needs_ms))
-            return Asked(request_id, reply)
+            return reply
         is_new = pending is None
         if pending is None:
             expires_at = now_ms() + wanted.timeout_ms
@@ -130,10 +119,10 @@ class Decisions:
         reply.add_done_callback(partial(self._on_done, request_id, timer))
         if is_new:
             self._send(pending.request, loop)
-        return Asked(request_id, reply)
+        return reply
 
     def receive(self, received: ReceivedAnswer) -> None:
-        """Process an answer of the job or an applier, which may be for any program."""
+        """Process an answer of the job, which may be for any program."""
         match received.answer:
             case Decision() as decision:
                 self._receive_decision(decision, received.at - decision.timestamp)
@@ -146,8 +135,6 @@ class Decisions:
                         self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
                     else:
                         self._undecided.remove(asked)
-            case MutationResult() as result:
-                self._on_result(result)
 
     def close(self) -> None:
         """End the thread and its connection."""

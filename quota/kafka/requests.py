@@ -28,7 +28,6 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import Decision, read_decision
 from quota.records.request import MutationRequest
-from quota.records.result import MutationResult, read_result
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -36,7 +35,7 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
 _MAX_MESSAGES = 1000
 _ANSWER_HEAD = 512
-"""The prefix of a decision or a result [bytes] that contains its own id, which is shorter than 300, and the beginning
+"""The prefix of a decision [bytes] that contains its own id, which is shorter than 300, and the beginning
 of the request id."""
 _MISSING_SECONDS = 30.0
 """How long a topic may be missing at most, librdkafka's default [s]."""
@@ -148,7 +147,7 @@ class RequestWriter:
         return cluster_errors(self._action, self._kafka.connection, overrides=self._overrides)
 
 
-Answer = Decision | DeadLetter | MutationResult
+Answer = Decision | DeadLetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,29 +159,26 @@ class ReceivedAnswer:
 
 
 class AnswerReader:
-    """A consumer of decisions, dead letters and optionally results, without a consumer group."""
+    """A consumer of decisions and dead letters, without a consumer group."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         settings: Settings,
         *,
         from_beginning: bool = False,
         since: int | None = None,
-        results: bool = False,
         request_id_prefix: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
         """Find the partitions of the topics; records are read from their ends, `since` [epoch ms] or the beginning.
 
-        Decisions and results of requests whose ids have another prefix are skipped without being parsed.
+        Decisions on requests whose ids have another prefix are skipped without being parsed.
         """
         topics = settings.topics
         self._readers: dict[str, Callable[[bytes | None], Answer]] = {
             topics.decisions: read_decision,
             topics.dead_letters: read_dead_letter,
         }
-        if results:
-            self._readers[topics.results] = read_result
         self._dead_letters = topics.dead_letters
         self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
         self._positions: dict[Partition, int] = {}

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from quota.records import codec
 from quota.records.fields import Int16, Int64
 from quota.records.record import Source
 from quota.records.request import Operation
@@ -38,11 +37,3 @@ class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The timestamp of the request [epoch ms]."""
     source: Source
     """The position of the decision."""
-
-
-_decoder = msgspec.json.Decoder(MutationResult)
-
-
-def read_result(value: bytes | None) -> MutationResult:
-    """Parse a record of the results topic."""
-    return codec.decode(value, _decoder)

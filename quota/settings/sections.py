@@ -191,9 +191,6 @@ class ClientSettings(Section):
     client_id: str = ""
     """Client-id of requests. Empty for `client.id`."""
 
-    applied_by: Literal["client", "applier"] = "client"
-    """Who carries admitted mutations out: the client with its own permissions, or an applier."""
-
     api_timeout_seconds: Seconds = 60.0
     """Time limit of a call in seconds, above 0 and up to 86,400, Kafka's `default.api.timeout.ms`."""
 

@@ -2,20 +2,23 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
+from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
-from quota.records.result import MutationResult, read_result
+from quota.records.result import MutationResult
 from quota.timeline.change import QuotaChange
 from quota.timeline.levels import Resolution, ResolvedRequest
 from quota.timeline.timeline import QuotaTimeline
@@ -107,6 +110,10 @@ def resolved(
         limit = Limit(Quota(rate, **options), since)
         resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), **details)
     return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
+
+
+read_result = partial(codec.decode, decoder=msgspec.json.Decoder(MutationResult))
+"""Parses a record of the results topic, which no program but the applier reads."""
 
 
 def result(request_id: str = "r", **fields: Any) -> MutationResult:

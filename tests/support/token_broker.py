@@ -14,8 +14,10 @@ from quota.settings.security.oauth import ALLOWED_URLS
 from tests.support.broker import Authority, allow, documented_acls, write_keystore
 from tests.support.token_server import ISSUER, SCOPE, Signer, TokenServer
 
-SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "applier", "gateway", "tenant")}
-"""The client secrets, with characters that are hard to quote; the principals are those of the documented ACLs."""
+_NAMES = ("enforce", "audit", "operator", "applier", "gateway", "tenant", "application")
+SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in _NAMES}
+"""The client secrets, with characters that are hard to quote; the principals are those of the documented ACLs, and an
+application that is a tenant and may create topics of its own."""
 
 # The tests' own listener is anonymous, and permits everything.
 _PROPERTIES = """\
@@ -100,6 +102,8 @@ def token_broker(folder: Path, jars: str):
         ) as broker:
             prepare_topics(load_settings([f"kafka.bootstrap_servers={broker.address}"], environment={}))
             admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
-            for user, acls in documented_acls().items():
-                allow(admin, user, acls)
+            acls = documented_acls()
+            acls["application"] = [*acls["tenant"], ("TOPIC", "own-", "PREFIXED", "CREATE")]
+            for user, allowed in acls.items():
+                allow(admin, user, allowed)
             yield TokenBroker(broker, f"{HOST}:{port}", authority, plain, tls, folder)

@@ -21,7 +21,7 @@ from quota.kafka.target.task import Task
 from quota.records.decision import Decision
 from quota.records.decision_request import DecisionRequest
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
-from quota.records.result import MutationResult, TopicResult
+from quota.records.result import TopicResult
 
 _log = logging.getLogger(__name__)
 
@@ -80,8 +80,6 @@ class Call:
     """The last decisions on topics that are rejected."""
     admitted: set[str] = field(default_factory=set)
     """Topics that were admitted, and wait for their results."""
-    request_ids: list[str] = field(default_factory=list)
-    """The ids of all its requests."""
     is_held_back: bool = False
     """Whether its first request waits for the end of an earlier throttle."""
     carrying: set[asyncio.Task[None]] = field(default_factory=set)
@@ -113,48 +111,29 @@ class Call:
 class Calls:
     """All calls of one user and client-id; used on one event loop."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         user: str,
         client_id: str,
         *,
-        apply: bool,
         carry_out: Callable[[Sequence[Task], float], Awaitable[Sequence[TopicResult]]],
-        record: Callable[[Task], None],
         servers: str,
     ) -> None:
         """Start without calls.
 
-        With `apply`, an applier carries admitted mutations out, and each is passed to `record`; otherwise `carry_out`
-        carries tasks out until a time of the event loop [s], and returns their results. Errors name the `servers` of
-        the cluster that decides.
+        `carry_out` carries tasks out until a time of the event loop [s], and returns their results. Errors name the
+        `servers` of the cluster that decides.
         """
         self._user, self._client_id = user, client_id
-        self._apply = apply
         self._carry_out_tasks = carry_out
-        self._record = record
         self._servers = servers
         self._muted_until = 0.0
         self._turn = asyncio.Lock()  # first come, first served after a throttle
-        self._applying: dict[str, tuple[Call, list[TopicMutation]]] = {}  # by request id
 
     def on_decision(self, decision: Decision, _: float | None) -> None:
         """Mute the client, even if the call has failed meanwhile."""
         now = asyncio.get_running_loop().time()
         self._muted_until = max(self._muted_until, now + decision.throttle_time_ms / 1000)
-
-    def on_result(self, result: MutationResult) -> None:
-        """Complete the topics of an applier's result, which may arrive before the decision."""
-        if (result.user, result.client_id) != (self._user, self._client_id):
-            return  # another client may have guessed a request id
-        call, topics = self._applying.pop(result.request_id, (None, []))
-        if call is not None:
-            for future in call.futures(topics):
-                future.decision_id = result.decision_id
-            changed = {topic.name for topic in result.topics if not topic.error_code}
-            for task in call.options.tasks(topic for topic in topics if topic.name in changed):
-                self._record(task)
-            _complete(call, result.topics)
 
     async def run(self, call: Call, find: Awaitable[FoundTopics], decisions: Decisions) -> None:
         """Run a call until each topic has an outcome; `find` returns their mutations."""
@@ -177,19 +156,16 @@ class Calls:
         except Exception as error:  # noqa: BLE001 any error belongs to those who wait for the call
             call.fail(call.pending, error)
         finally:
-            for request_id in call.request_ids:
-                self._applying.pop(request_id, None)
             for task in call.carrying:
                 task.cancel()
 
     async def _valid(self, call: Call, topics: list[TopicMutation]) -> list[TopicMutation]:
         """Return the topics that the cluster would create; the others fail, and are not charged, as by the gateway.
 
-        An applier may be allowed more than this client. A deletion cannot be validated, and a growth costs the
-        controller as much as to carry it out.
+        A deletion cannot be validated, and a growth costs the controller as much as to carry it out.
         """
         operation, topics = call.options.operation, [topic for topic in topics if topic.name in call.pending]
-        if self._apply or call.options.validate_only or operation is not Operation.CREATE_TOPICS or not topics:
+        if call.options.validate_only or operation is not Operation.CREATE_TOPICS or not topics:
             return topics
         tasks = [Task(operation, topic, validate_only=True) for topic in topics]
         results = await self._carry_out_tasks(tasks, call.deadline)
@@ -199,18 +175,15 @@ class Calls:
     async def _request(self, call: Call, topics: Iterable[TopicMutation], decisions: Decisions) -> None:
         """Request topics until none of them is rejected; those that are not pending are left out."""
         now = asyncio.get_running_loop().time
+        call.is_held_back = True
         while topics := [topic for topic in topics if topic.name in call.pending]:
-            call.is_held_back = not call.request_ids
             async with self._turn:
                 while now() < self._muted_until:  # noqa: ASYNC110 another decision may extend the throttle meanwhile
                     await asyncio.sleep(self._muted_until - now())
                 call.is_held_back = False
                 timeout_ms = math.ceil((call.deadline - now()) * 1000)
-                asked = decisions.request(DecisionRequest(self._mutation_request(call.options, topics), timeout_ms))
-            call.request_ids.append(asked.request_id)
-            if self._apply:
-                self._applying[asked.request_id] = call, topics
-            reply = await asked.reply
+                replied = decisions.request(DecisionRequest(self._mutation_request(call.options, topics), timeout_ms))
+            reply = await replied
             if reply.decision is not None:
                 topics = self._decide(call, topics, reply.decision)
             elif reply.error_code:
@@ -227,7 +200,7 @@ class Calls:
             user=self._user,
             client_id=self._client_id,
             validate_only=options.validate_only,
-            apply=self._apply,
+            apply=False,
         )
 
     def _decide(self, call: Call, topics: list[TopicMutation], decision: Decision) -> list[TopicMutation]:
@@ -241,7 +214,7 @@ class Calls:
         for topic in admitted:
             call.rejected.pop(topic.name, None)
             call.admitted.add(topic.name)
-        if admitted and not self._apply:
+        if admitted:
             call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
         for topic in rejected:
             call.rejected[topic.name] = decision

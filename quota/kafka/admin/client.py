@@ -32,8 +32,8 @@ class QuotaAdminClient(AdminClient):
     client among threads: two clients do not know each other's throttle times.
 
     In addition to librdkafka's properties, it takes `default.api.timeout.ms` (60,000 ms), and every setting of this
-    project, such as `mutation.quota.client.user`. The setting `client.applied_by` determines who carries out admitted
-    mutations. Without a decision nothing is changed, and the call fails.
+    project, such as `mutation.quota.client.user`. It carries admitted mutations out itself, with the application's
+    permissions. Without a decision nothing is changed, and the call fails.
     """
 
     def __init__(self, conf: dict[str, Any] | ClientOptions | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's

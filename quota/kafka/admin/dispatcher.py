@@ -39,23 +39,14 @@ class Dispatcher:
         self._calls = Calls(
             options.user,
             options.client_id,
-            apply=settings.client.applied_by == "applier",
             carry_out=self._carry_out,
-            record=self.target.record,
             servers=settings.kafka.bootstrap_servers,
         )
         writer = RequestWriter(settings, overrides=options.control, limit_seconds=self._time_limit)
         writer.check_topic(options.user)
         prefix = f"{uuid.uuid4().hex}-"
-        reader = AnswerReader(
-            settings,
-            results=settings.client.applied_by == "applier",
-            request_id_prefix=prefix,
-            overrides=options.control,
-        )
-        self._decisions = Decisions(
-            writer, reader, settings.topics, prefix, self._calls.on_decision, self._calls.on_result
-        )
+        reader = AnswerReader(settings, request_id_prefix=prefix, overrides=options.control)
+        self._decisions = Decisions(writer, reader, settings.topics, prefix, self._calls.on_decision)
         self._lock = threading.Lock()
         self._unfinished: set[TopicFuture] = set()
         self._tasks: set[asyncio.Task[None]] = set()

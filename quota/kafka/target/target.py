@@ -125,11 +125,6 @@ class Target:
         topics, _ = self._calls.describe(names, _call_seconds(seconds)) if names else ({}, {})
         return {name: topic.topic_id for name, topic in topics.items() if not self._recent.has(name, time.monotonic())}
 
-    def record(self, task: Task) -> None:
-        """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
-        if not task.validate_only:
-            self._recent.record(task.name, task.partitions_after, time.monotonic())
-
     def _corrected(self, topics: Mapping[str, FoundTopic], names: Sequence[str]) -> dict[str, int]:
         reported = {name: topic.partitions for name, topic in topics.items()}
         return self._recent.correct(reported, names, time.monotonic())
@@ -161,11 +156,11 @@ class Target:
         return [results[task.name] for task in call]
 
     def _result(self, task: Task, answer: TopicResult | Retry) -> TopicResult:
-        """Return the final result of a task, and record a success."""
+        """Return the final result of a task, and record a success: brokers may lag behind for some ms."""
         if isinstance(answer, Retry):
             return failure(task.name, answer.error.code(), answer.error.str())
-        if not answer.error_code:
-            self.record(task)
+        if not answer.error_code and not task.validate_only:
+            self._recent.record(task.name, task.partitions_after, time.monotonic())
         return answer
 
     def _attempt(self, tasks: Sequence[Task], seconds: float) -> _Answers:

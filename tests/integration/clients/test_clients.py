@@ -1,9 +1,7 @@
 """Clients against the running job: from a call to a topic that exists, or to an error that says why not."""
 
 import asyncio
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -15,7 +13,6 @@ from jobs.storage.run import Run
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
-from quota.kafka.applier.applier import Applier
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
@@ -75,19 +72,6 @@ def job(spark, base_settings, broker, tmp_path_factory):
     job.stop()
 
 
-@contextmanager
-def applying(settings):
-    """An applier at work."""
-    stop = threading.Event()
-    thread = threading.Thread(target=Applier(settings, stop).run)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(20)
-
-
 def error_of(future):
     """The Kafka error that a future ends with, as (name, message)."""
     error = future.exception(timeout=60)
@@ -95,29 +79,24 @@ def error_of(future):
     return error.args[0].name(), error.args[0].str()
 
 
-@pytest.mark.parametrize("applied_by", ["client", "applier"])
-def test_topics_are_created_grown_and_deleted(job, applied_by):
-    """The application sees the same, whether its client or an applier creates the topics."""
-    made, other = f"{applied_by}-made", f"{applied_by}-other"
-    with applying(job.settings), QuotaAdminClient(job.config("maker", applied_by=applied_by)) as admin:
-        for future in admin.create_topics(
-            [NewTopic(made, 2, config={"retention.ms": "1234"}), NewTopic(other)]
-        ).values():
+def test_topics_are_created_grown_and_deleted(job):
+    with QuotaAdminClient(job.config("maker")) as admin:
+        topics = [NewTopic("made", 2, config={"retention.ms": "1234"}), NewTopic("other")]
+        for future in admin.create_topics(topics).values():
             assert future.result(60) is None
-        assert (job.partitions(made), job.partitions(other)) == (2, 1)
-        assert admin.create_partitions([NewPartitions(made, 5)])[made].result(60) is None
-        assert job.partitions(made) == 5
-        futures = admin.delete_topics([made, other, "never-was", "twice", "twice"])
-        assert futures[made].result(60) is None
-        assert futures[other].result(60) is None
+        assert (job.partitions("made"), job.partitions("other")) == (2, 1)
+        assert admin.create_partitions([NewPartitions("made", 5)])["made"].result(60) is None
+        assert job.partitions("made") == 5
+        futures = admin.delete_topics(["made", "other", "never-was", "twice", "twice"])
+        assert futures["made"].result(60) is None
+        assert futures["other"].result(60) is None
         assert error_of(futures["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
         assert error_of(futures["twice"]) == ("INVALID_REQUEST", "Duplicate topic name.")
-        assert (job.partitions(made), job.partitions(other)) == (None, None)
+        assert (job.partitions("made"), job.partitions("other")) == (None, None)
 
 
-@pytest.mark.parametrize("applied_by", ["client", "applier"])
-def test_the_future_has_the_clusters_own_error(job, applied_by):
-    with applying(job.settings), QuotaAdminClient(job.config("careless", applied_by=applied_by)) as admin:
+def test_the_future_has_the_clusters_own_error(job):
+    with QuotaAdminClient(job.config("careless")) as admin:
         futures = admin.create_topics(
             [
                 NewTopic("bad/name", 1),
@@ -210,18 +189,6 @@ def test_a_client_without_a_decision_fails_and_recovers_with_the_job(job):
     closed.close()
 
 
-def test_a_mutation_whose_client_has_given_up_is_not_carried_out_after_a_restart(job):
-    """An application may have proceeded differently after it got an error."""
-    job.stop()
-    with QuotaAdminClient(job.config("gone", applied_by="applier")) as admin:
-        future = admin.create_topics([NewTopic("gone-first", 1)], request_timeout=1.0)["gone-first"]
-        assert error_of(future)[0] == "_TIMED_OUT"
-        job.start()
-        with applying(job.settings):
-            assert admin.create_topics([NewTopic("gone-second", 1)])["gone-second"].result(60) is None
-    assert (job.partitions("gone-first"), job.partitions("gone-second")) == (None, 1)
-
-
 def test_an_unavailable_target_does_not_prevent_closing(job):
     away = {**QUIET, "bootstrap.servers": f"127.0.0.1:{free_port()}"}
     control = {"mutation.quota.kafka.bootstrap_servers": job.settings.kafka.bootstrap_servers}
@@ -256,10 +223,7 @@ def test_asyncio_waits_for_the_futures_of_a_client(job):
     ("config", "message"),
     [
         ({}, "bootstrap.servers is missing"),
-        (
-            {"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"},
-            "client.applied_by: expected 'client'",
-        ),
+        ({"bootstrap.servers": "x", "mutation.quota.client.applied_by": "x"}, "unknown setting client.applied_by"),
         ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
         ({"bootstrap.servers": "x", "default.api.timeout.ms": "1m"}, "from 1 to 86,400,000, not '1m'"),
     ],

@@ -8,7 +8,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.state import View
 from jobs.metrics.collector import AnswerMetrics
 from quota.kafka.applier.applier import Applier
-from quota.kafka.reading import Skipped
+from quota.kafka.reading import Skipped, read_topic
 from quota.kafka.requests import AnswerReader
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
@@ -17,8 +17,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackRecord, QuotaRecord
 from quota.records.record import Source
-from quota.records.result import MutationResult
-from tests.support.factories import decided
+from tests.support.factories import decided, read_result
 from tests.support.malformed import all_malformed
 from tests.support.monitoring import samples
 from tests.support.topics import produce
@@ -37,7 +36,7 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
     decision = decided(at=now_ms(), user="a tenant", request_id=f"{PREFIX}1", topics=[own])
     stop, feed, received = threading.Event(), Feed(deployment), []
     with ExitStack() as stack:
-        client = stack.enter_context(closing(AnswerReader(deployment, results=True, request_id_prefix=PREFIX)))
+        client = stack.enter_context(closing(AnswerReader(deployment, request_id_prefix=PREFIX)))
         metrics = stack.enter_context(closing(AnswerMetrics(deployment)))
         applier = Applier(deployment, stop)
         stack.enter_context(background(lambda _: applier.run(), "applier"))
@@ -53,14 +52,15 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
 
         def answered():
             received.extend(new.answer for new in client.read())
-            results = [
-                answer
-                for answer in received
-                if isinstance(answer, MutationResult) and answer.request_id == f"{PREFIX}1"
-            ]
-            return decision in received and LETTER in received and results
+            return decision in received and LETTER in received
 
-        (result,) = until(answered, 60)
+        until(answered, 60)
+
+        def results():
+            values = [message.value() or b"" for message in read_topic(deployment.kafka.connection, topics.results, 10)]
+            return [read_result(value) for value in values if f'"request_id":"{PREFIX}1"'.encode() in value]
+
+        (result,) = until(results, 60)
         assert [(topic.name, topic.error) for topic in result.topics] == [(own["name"], "NONE")]
 
         def shown():

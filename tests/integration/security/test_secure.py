@@ -54,22 +54,22 @@ def cluster(base_settings, tmp_path_factory):
     acls["mute"] = [acl for acl in acls["enforce"] if acl[1] != "mutation-decisions" or acl[3] != "WRITE"]
     acls["mute"].append(("TOPIC", "mutation-decisions", "LITERAL", "DESCRIBE"))
     acls["blind"] = [("TOPIC", "mutation-quotas", "LITERAL", "DESCRIBE")]
+    acls["application"] = [*acls["tenant"], ("TOPIC", "own-", "PREFIXED", "CREATE")]
     with secured_cluster(tmp_path_factory.mktemp("secure"), base_settings.broker.jars, acls, run_process) as running:
         yield running
 
 
-def application(cluster, **own):
-    """Return librdkafka's own settings, as a tenant's application passes them to its client."""
+def application(cluster):
+    """Return librdkafka's own settings, as an application passes them to its client."""
     return {
         **QUIET,
         "bootstrap.servers": cluster.secure.address,
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
-        "sasl.username": "tenant",
+        "sasl.username": "application",
         "sasl.password": PASSWORD,
         "ssl.ca.location": str(cluster.secure.authority.path),
         "client.id": "app",
-        **{f"mutation.quota.client.{name}": value for name, value in own.items()},
     }
 
 
@@ -80,7 +80,10 @@ def of_topic(name, messages):
 
 
 def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
-    """An operator sets a quota, a tenant's request is decided and carried out, each by its own principal."""
+    """An operator sets a quota; a tenant's request is decided and carried out, each by its own principal.
+
+    An application with permission for its own topics carries its mutations out itself.
+    """
     quota = ("quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2")
     done = cluster.command("operator", *quota)
     assert done.returncode == 0, done.stderr
@@ -102,19 +105,25 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     secrets = [PASSWORD.encode(), json.dumps(PASSWORD)[1:-1].encode(), STORAGE_SECRET.encode()]
     secrets.append(PASSWORD.replace("\\", "\\\\").replace('"', '\\"').encode())
 
-    with QuotaAdminClient(application(cluster, applied_by="applier")) as client:
-        futures = client.create_topics([NewTopic("tenant-topic", 3)], request_timeout=240)
-        requests = cluster.settings("enforce")
-        until(lambda: of_topic("tenant-topic", list(read_topic(requests.kafka.connection, "mutation-requests", 10))))
+    writer, tenant = RequestWriter(cluster.settings("tenant")), cluster.settings("tenant").kafka.connection
+    writer.send_bytes(
+        "mutation-requests", request_json(user="tenant", topics=[{"name": "tenant-topic", "partitions": 3}])
+    )
+    writer.flush(30)
+    with QuotaAdminClient(application(cluster)) as client:
+        futures = client.create_topics([NewTopic("own-topic", 3)], request_timeout=240)
+        requests = cluster.settings("enforce").kafka.connection
+        until(lambda: of_topic("own-topic", list(read_topic(requests, "mutation-requests", 10))))
         with CommandLines(*secrets) as seen:
             done = cluster.command("enforce", "--settings", str(file), *config, "enforce", "--once")
         assert done.returncode == 0, done.stderr[-2000:]
-        Applier(cluster.settings("applier"), threading.Event()).run(once=True)
-        assert futures["tenant-topic"].result(60) is None
+        assert futures["own-topic"].result(60) is None
+    Applier(cluster.settings("applier"), threading.Event()).run(once=True)
 
-    decisions = list(read_topic(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10))
-    (decided,) = of_topic("tenant-topic", decisions)
+    (decided,) = of_topic("tenant-topic", list(read_topic(tenant, "mutation-decisions", 10)))
     assert decided["quota"] == 2.0
+    (result,) = of_topic("tenant-topic", list(read_topic(tenant, "mutation-results", 10)))
+    assert [topic["error"] for topic in result["topics"]] == ["NONE"]
     (output / "stdout").write_text(done.stdout)
     (output / "stderr").write_text(done.stderr)
     assert "ConsumerConfig values" in done.stderr  # it was talkative

@@ -49,7 +49,7 @@ def cluster(base_settings, tmp_path_factory):
 
 
 def application(cluster):
-    """Return librdkafka's own settings, as a tenant's application passes them to its client."""
+    """Return librdkafka's own settings, as an application passes them to its client."""
     return {
         **QUIET,
         "bootstrap.servers": cluster.address,
@@ -58,11 +58,10 @@ def application(cluster):
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.method": "oidc",
         "sasl.oauthbearer.token.endpoint.url": cluster.tls.url,
-        "sasl.oauthbearer.client.id": "tenant",
-        "sasl.oauthbearer.client.secret": SECRETS["tenant"],
+        "sasl.oauthbearer.client.id": "application",
+        "sasl.oauthbearer.client.secret": SECRETS["application"],
         "https.ca.location": str(cluster.authority.path),
         "client.id": "app",
-        "mutation.quota.client.applied_by": "applier",
     }
 
 
@@ -72,13 +71,20 @@ def command(cluster, user, *args, how=run_process, server=None, more=(), **kafka
 
 
 def decided(cluster):
-    records = read_topic(cluster.settings("tenant").kafka.connection, "mutation-decisions", 10)
-    return [json.loads(each.value()) for each in records]
+    return records(cluster, "mutation-decisions")
+
+
+def records(cluster, topic):
+    read = read_topic(cluster.settings("tenant").kafka.connection, topic, 10)
+    return [json.loads(each.value()) for each in read]
 
 
 @pytest.mark.nightly
 def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster):
-    """Each by its own principal, with Spark's log of its Kafka clients as talkative as it gets."""
+    """Each by its own principal, with Spark's log of its Kafka clients as talkative as it gets.
+
+    The applier creates a tenant's topic; an application with permission for its own topics creates them itself.
+    """
     done = command(
         cluster, "operator", "quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2"
     )
@@ -92,18 +98,23 @@ def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster):
     more = [f"spark.conf.{name}={value}" for name, value in conf.items()] + ["kafka.java.metrics.num.samples=17"]
     secrets = [SECRETS["enforce"].encode(), SECRETS["enforce"].replace("\\", "\\\\").replace('"', '\\"').encode()]
 
+    topics, writer = [{"name": "tenant-topic", "partitions": 3}], RequestWriter(cluster.settings("tenant"))
     with QuotaAdminClient(application(cluster)) as client:
-        futures = client.create_topics([NewTopic("tenant-topic", 3)], request_timeout=240)
+        futures = client.create_topics([NewTopic("own-topic", 3)], request_timeout=240)
         requests = cluster.settings("enforce").kafka.connection
         until(lambda: list(read_topic(requests, "mutation-requests", 10)))
+        writer.send_bytes("mutation-requests", request_json(request_id="by-record", user="tenant", topics=topics))
+        writer.flush(30)
         with CommandLines(*secrets) as seen:
             done = command(cluster, "enforce", "enforce", "--once", more=more)
         assert done.returncode == 0, done.stderr[-2000:]
-        Applier(cluster.settings("applier"), threading.Event()).run(once=True)
-        assert futures["tenant-topic"].result(60) is None
+        assert futures["own-topic"].result(60) is None
+    Applier(cluster.settings("applier"), threading.Event()).run(once=True)
 
-    (decision,) = [each for each in decided(cluster) if each["topics"][0]["name"] == "tenant-topic"]
-    assert (decision["user"], decision["quota"]) == ("tenant", 2.0)
+    by_topic = {each["topics"][0]["name"]: (each["user"], each["quota"]) for each in decided(cluster)}
+    assert (by_topic["tenant-topic"], by_topic["own-topic"]) == (("tenant", 2.0), ("application", None))
+    (result,) = [each for each in records(cluster, "mutation-results") if each["request_id"] == "by-record"]
+    assert result["topics"][0]["error"] == "NONE"
     (output / "stderr").write_text(done.stderr)
     assert "sasl.jaas.config,org.apache.kafka" in done.stderr
     assert "metrics.num.samples = 17" in done.stderr  # in Kafka's own log; Spark's hides it

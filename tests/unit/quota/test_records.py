@@ -19,18 +19,16 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Window
 from quota.records.quota_log import read_quota_log_record
 from quota.records.request import read_request
-from quota.records.result import read_result
 from quota.text import format_tags, legible, quoted
 from quota.timeline.levels import ResolvedRequest, levels
 from quota.whatif.simulation import simulate
-from tests.support.factories import DECISION_RECORD, record, request_json, timeline
+from tests.support.factories import DECISION_RECORD, read_result, record, request_json, timeline
 from tests.support.malformed import RECORDS, all_malformed
 
 READERS = {
     "request": read_request,
     "decision": read_decision,
     "dead letter": read_dead_letter,
-    "result": read_result,
     "quota": read_quota_log_record,
     "reset": read_quota_log_record,
     "callback": read_quota_log_record,

@@ -5,7 +5,6 @@ import asyncio
 from jobs.gateway.buffers import Buffers
 from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
-from quota.kafka.asking import Asked
 from quota.records.decision_request import DecisionReply
 from tests.unit.quota.gateway.play import FakePorts, Play, decision_on
 
@@ -59,7 +58,7 @@ class FakeDecisions:
     def request(self, wanted):
         self.requested.append(wanted)
         self.replies.append(asyncio.get_running_loop().create_future())
-        return Asked("r", self.replies[-1])
+        return self.replies[-1]
 
 
 class FakeRates:

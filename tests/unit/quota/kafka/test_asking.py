@@ -17,7 +17,6 @@ from quota.records.decision import read_decision
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.record import Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
-from quota.records.result import read_result
 from quota.settings.sections import TopicSettings
 from tests.support.malformed import all_malformed
 from tests.support.virtual_time import VirtualLoop
@@ -45,7 +44,7 @@ class Asker:
             raise self.error
 
     def ask(self, content=b"", seconds=60, *, once=False):
-        return self.run(self.decisions.request, DecisionRequest(REQUEST, round(seconds * 1000), content, once)).reply
+        return self.run(self.decisions.request, DecisionRequest(REQUEST, round(seconds * 1000), content, once))
 
     def decide(self, number=-1, age_ms=70, **changes):
         """Receive the decision on the nth request."""
@@ -100,11 +99,11 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
 def test_any_records_of_others_are_answers_to_nobody_and_delay_no_answer(asker):
     reply, received = asker.ask(), 0
     for value in all_malformed():
-        for read in (read_decision, read_dead_letter, read_result):
+        for read in (read_decision, read_dead_letter):
             with suppress(BadRecord):
                 asker.decisions.receive(ReceivedAnswer(read(value), 1))
                 received += 1
-    assert (received > 1000, reply.done(), asker.taken) == (True, False, [])
+    assert (received > 200, reply.done(), asker.taken) == (True, False, [])
     asker.decide()
     assert reply.result().decision is not None
 
@@ -407,10 +406,7 @@ def test_the_memory_of_undecided_requests_is_bounded(asker):
     """The latest 10,000 are remembered: earlier ones are new requests when they are requested again."""
 
     async def ask_all():
-        return [
-            asker.decisions.request(DecisionRequest(REQUEST, 1000, number.to_bytes(4))).reply
-            for number in range(10_001)
-        ]
+        return [asker.decisions.request(DecisionRequest(REQUEST, 1000, number.to_bytes(4))) for number in range(10_001)]
 
     asker.loop.run_until_complete(ask_all())
     asker.loop.wait_until(1)
@@ -422,16 +418,16 @@ def test_the_memory_of_undecided_requests_is_bounded(asker):
 def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
     """One in an answer ends this answer, and one in reading is tried again."""
     monkeypatch.setattr("quota.kafka.asking._RETRY_SECONDS", 0.01)
-    requests, taken, closed, logged = [], [], [], []
+    sent, decided, taken, closed, logged = [], [], [], [], []
 
     def read(_):
         if not logged:
             logged.append("once")
             raise RuntimeError("cannot read")
         time.sleep(0.01)
-        while requests:
-            decision = msgspec.structs.replace(decision_on(requests[0]), request_id=requests.pop(0).request_id)
-            yield ReceivedAnswer(decision, 7)
+        for request in sent[len(decided) :]:
+            decided.append(request.request_id)
+            yield ReceivedAnswer(msgspec.structs.replace(decision_on(request), request_id=request.request_id), 7)
 
     def on_decision(decision, _):
         taken.append(decision.request_id)
@@ -439,16 +435,17 @@ def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
             raise RuntimeError("a bug")
 
     async def run():
-        writer = SimpleNamespace(poll=lambda: None, send=lambda request, **_: requests.append(request))
+        writer = SimpleNamespace(poll=lambda: None, send=lambda request, **_: sent.append(request))
         reader = SimpleNamespace(read=read, close=lambda: closed.append(True))
         decisions = Decisions(writer, reader, TopicSettings(), "me-", on_decision)
         decisions.start()
         asked = [decisions.request(DecisionRequest(REQUEST, 10_000)) for _ in range(3)]
-        replies = [await asyncio.wait_for(ask.reply, 10) for ask in asked[1:]]
+        replies = [await asyncio.wait_for(reply, 10) for reply in asked[1:]]
         decisions.close()
-        return [ask.request_id for ask in asked], replies
+        return replies
 
-    sent, replies = asyncio.run(run())
-    assert (taken, closed) == (sent, [True])
+    replies = asyncio.run(run())
+    assert (taken, closed) == ([request.request_id for request in sent], [True])
+    assert len(taken) == 3
     assert all(reply.decision for reply in replies)
     assert "cannot read decisions, retrying" in caplog.text

@@ -13,7 +13,7 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
 from quota.records.record import Source
-from tests.support.factories import resolved, result
+from tests.support.factories import resolved
 
 SOURCE = Source("mutation-requests", 0, 1)
 
@@ -30,21 +30,16 @@ def answers(base_settings, monkeypatch):
         monkeypatch.setattr(requests, "make_consumer", lambda *_: SimpleNamespace(assign=lambda _: None))
         monkeypatch.setattr(AnswerReader, "_assign_new_partitions", lambda *_, **__: None)
         monkeypatch.setattr(requests, "poll_batch", lambda *_: messages)
-        return [
-            received.answer for received in AnswerReader(base_settings, results=True, request_id_prefix="mine-").read()
-        ]
+        return [received.answer for received in AnswerReader(base_settings, request_id_prefix="mine-").read()]
 
     return _answers
 
 
-def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_read_without_malformed_ones(
-    answers, base_settings
-):
+def test_only_decisions_with_the_prefix_and_all_dead_letters_are_read_without_malformed_ones(answers, base_settings):
     topics = base_settings.topics
     letter = DeadLetter(error="value: null", value=None, timestamp=5, source=SOURCE)
-    mine = [decision("mine-1"), result("mine-2"), letter]
-    others = [decision("other-1"), result("other-2")]
-    names = {type(mine[0]): topics.decisions, type(mine[1]): topics.results, type(letter): topics.dead_letters}
+    mine, others = [decision("mine-1"), letter], [decision("other-1")]
+    names = {type(mine[0]): topics.decisions, type(letter): topics.dead_letters}
     messages = [
         Message(names[type(answer)], 0, 1, value=codec.encode(answer), timestamp=(2, 7))
         for answer in [*others, *mine, *others]

@@ -18,7 +18,6 @@ from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import TopicResult
 from quota.settings.sections import TopicSettings
-from tests.support.factories import result
 from tests.support.virtual_time import VirtualLoop
 from tests.unit.quota.gateway.play import decision_on
 
@@ -31,12 +30,6 @@ def decision(request, rejected="", throttle_ms=0, **fields):
     return msgspec.structs.replace(
         decision_on(request, rejected, throttle_ms), request_id=request.request_id, **{"retry_at": throttle_ms} | fields
     )
-
-
-def result_of(request, names, failed="", **fields):
-    """Return an applier's result for topics of a request, of which some failed."""
-    same = {name: getattr(request, name) for name in ("user", "client_id", "operation", "validate_only")}
-    return result(request.request_id, topics=topic_results(names, failed), **same | fields)
 
 
 def topic_results(names, failed=""):
@@ -58,18 +51,16 @@ def outcome_of(error):
 class Client:
     """The calls of a client, and a record of its requests and outcomes, each with its time.
 
-    The mutations are carried out by an applier, or by the client itself. Topics have names of one letter.
+    Topics have names of one letter.
     """
 
-    def __init__(self, loop, *, apply):
-        self.loop, self.apply = loop, apply
-        self.sent, self.tasks, self.begun, self.recorded, self.delivered, self.running = [], [], [], [], {}, []
+    def __init__(self, loop):
+        self.loop = loop
+        self.sent, self.tasks, self.begun, self.delivered, self.running = [], [], [], {}, []
         self.requests, self.outcomes = [], []
         self.invalid, self.validated = "", []
-        self.calls = Calls(
-            "alice", "app", apply=apply, carry_out=self.carry_out, record=self.recorded.append, servers=""
-        )
-        self.decisions = Decisions(self, None, TopicSettings(), "me-", self.calls.on_decision, self.calls.on_result)
+        self.calls = Calls("alice", "app", carry_out=self.carry_out, servers="")
+        self.decisions = Decisions(self, None, TopicSettings(), "me-", self.calls.on_decision)
 
     def send(self, request, on_delivery):
         self.sent.append(request)
@@ -120,7 +111,7 @@ class Client:
     @property
     def remembered(self):
         """All that it remembers of requests and calls: a leak is visible only here."""
-        return [*self.decisions._pending, *self.calls._applying, *asyncio.all_tasks(self.loop)]  # noqa: SLF001
+        return [*self.decisions._pending, *asyncio.all_tasks(self.loop)]  # noqa: SLF001
 
     # The words of a script
 
@@ -140,15 +131,11 @@ class Client:
         """Receive the decision on the last request, or another one, with the rejected topics and a throttle time."""
         self.get(decision(self.sent[int(of)], rejected, round(float(seconds) * 1000), **fields))
 
-    def done(self, names, of=None, **fields):
-        """Have topics carried out by the applier, or those of which the client has begun one; upper case fails."""
-        last = max(number for number, sent in enumerate(self.sent) if names[0].lower() in [t.name for t in sent.topics])
-        lower, failed = names.lower(), [name.lower() for name in names if name.isupper()]
-        if self.apply:
-            self.get(result_of(self.sent[last if of is None else int(of)], lower, failed, **fields))
-            return
+    def done(self, names):
+        """Have the topics carried out of which the client has begun the first one; upper case fails."""
+        failed = [name.lower() for name in names if name.isupper()]
         for number, (begun, _, _) in enumerate(self.begun):
-            if lower[0] in begun:
+            if names[0].lower() in begun:
                 self.finish(number, failed)
 
     def reject(self, of="-1"):
@@ -182,14 +169,7 @@ def loop():
 
 @pytest.fixture
 def client(loop):
-    """A client that carries out mutations itself."""
-    return Client(loop, apply=False)
-
-
-@pytest.fixture
-def applied(loop):
-    """A client whose mutations an applier carries out."""
-    return Client(loop, apply=True)
+    return Client(loop)
 
 
 LOST_AB = "0 a NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0 b NOT_ENOUGH_REPLICAS_AFTER_APPEND"
@@ -256,7 +236,7 @@ BEHAVIOURS = {
     "a throttle applies to the retries of other calls": (
         ("ask a, ask b, decide a 5 of=0, at 3, decide seconds=6 of=1, at 20", "0 a, 0 b, 9 a", ""),
     ),
-    # Copies, strangers, and results before decisions
+    # Copies and strangers
     "a copy of a decision counts once, and does not throttle again": (
         ("ask ab, decide b 5, at 4, decide b 5 of=0, at 5, decide b 5 of=0, ask c", "0 ab, 5 b, 5 c", ""),
         ("ask a limit=1, at 2, decide seconds=5, at 6, decide seconds=5, ask b, at 7", "0 a, 7 b", "1 a undecided"),
@@ -279,45 +259,21 @@ BEHAVIOURS = {
         ),
     ),
 }
-BY_APPLIER = {
-    "a result may come before its decision, and its copies change nothing": (
-        ("ask abc, done aC, done ac, decide b 5, done ac, at 5", "0 abc, 5 b", "0 a done, 0 c exists"),
-        ("ask ab, done ab, lose", "0 ab", "0 a done, 0 b done"),
-    ),
-    "two calls for one topic have separate results": (
-        (
-            "ask a, ask a, decide of=1, decide of=0, at 1, done a of=0, at 2, done A of=1",
-            "0 a, 0 a",
-            "1 a done, 2 a exists",
-        ),
-    ),
-    "a result for another user or client-id with the same id is ignored": (
-        ("ask a, decide, done A user=eve, done A client_id=x, done a", "0 a", "0 a done"),
-    ),
-}
 
 
 def rows(behaviours):
     return [pytest.param(*row, id=f"{name}: {row[0]}") for name, table in behaviours.items() for row in table]
 
 
-@pytest.mark.parametrize("apply", [False, True], ids=["client", "applier"])
 @pytest.mark.parametrize(("script", "requests", "outcomes"), rows(BEHAVIOURS))
-def test_a_client_behaves_as_the_kips_say(loop, apply, script, requests, outcomes):
+def test_a_client_behaves_as_the_kips_say(client, script, requests, outcomes):
     """Each request and each outcome has its time [s]. Whoever ended a call remembers nothing of it."""
-    client = Client(loop, apply=apply)
     seen = client.play(script)
     assert seen == (requests, seen[1] if outcomes is None else outcomes)
     admitted = "".join(sorted(task.name for task in client.tasks))
     assert len(set(admitted)) == len(admitted), "a mutation was carried out twice"
     client.play("at 300")
     assert client.remembered == []
-
-
-@pytest.mark.parametrize(("script", "requests", "outcomes"), rows(BY_APPLIER))
-def test_a_client_waits_for_the_results_of_an_applier(applied, script, requests, outcomes):
-    assert applied.play(script) == (requests, outcomes)
-    assert applied.tasks == []
 
 
 def test_what_the_cluster_would_not_create_is_not_requested_and_costs_nothing(client):
@@ -331,40 +287,33 @@ def test_what_the_cluster_would_not_create_is_not_requested_and_costs_nothing(cl
 
 
 @pytest.mark.parametrize(
-    ("apply", "options"),
-    [
-        (True, {}),
-        (False, {"validate_only": True}),
-        (False, {"operation": Operation.DELETE_TOPICS}),
-        (False, {"operation": Operation.CREATE_PARTITIONS}),
-    ],
+    "options",
+    [{"validate_only": True}, {"operation": Operation.DELETE_TOPICS}, {"operation": Operation.CREATE_PARTITIONS}],
 )
-def test_what_an_applier_may_be_allowed_and_what_costs_nothing_is_not_validated_before(loop, apply, options):
-    client = Client(loop, apply=apply)
+def test_what_costs_nothing_or_cannot_be_validated_is_not_validated_before(client, options):
     client.start([TopicMutation("a", 6)], **options)
     assert (client.validated, client.requests) == ([], ["0 a"])
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
 @pytest.mark.parametrize("operation", Operation)
-@pytest.mark.parametrize("apply", [True, False])
-def test_a_request_and_its_tasks_have_all_that_is_known(loop, apply, operation, validate_only, monkeypatch):
+def test_a_request_and_its_tasks_have_all_that_is_known(client, loop, operation, validate_only, monkeypatch):
     """It has a version with throttling, and expires with the call, as a retry does."""
     monkeypatch.setattr("quota.kafka.asking.now_ms", lambda: round(loop.now * 1000))
-    client, topics = Client(loop, apply=apply), [TopicMutation("c", 2, replication_factor=3, configs={"x": "1"})]
+    topics = [TopicMutation("c", 2, replication_factor=3, configs={"x": "1"})]
     client.start(topics, operation=operation, validate_only=validate_only)
     client.play("decide c 20, at 20, decide")
     assert [request.request_id[:3] for request in client.sent] == ["me-", "me-"]
     assert client.sent[0].request_id != client.sent[1].request_id
     for request in client.sent:
         assert (request.user, request.client_id, request.topics) == ("alice", "app", topics)
-        assert (request.operation, request.validate_only, request.apply) == (operation, validate_only, apply)
+        assert (request.operation, request.validate_only, request.apply) == (operation, validate_only, False)
         assert (request.api_version, request.mode) == (STRICT_SINCE[operation], Mode.STRICT)
         assert (request.request_throttle_ms, request.purgatory_ms) == (0, 0)
         assert request.expires_at == 60_000
     tasks = [(task.operation, task.topic, task.validate_only, task.maybe_done) for task in client.tasks]
-    assert tasks == ([] if apply else [(operation, topics[0], validate_only, False)])
-    assert [until for _, until, _ in client.begun] == [60.0] * len(tasks)
+    assert tasks == [(operation, topics[0], validate_only, False)]
+    assert [until for _, until, _ in client.begun] == [60.0]
 
 
 def test_a_future_has_the_last_decision_on_its_topic(client):
@@ -372,13 +321,6 @@ def test_a_future_has_the_last_decision_on_its_topic(client):
     client.decide("b", decision_id="mutation-requests-0-7")
     client.decide(decision_id="mutation-requests-0-8")
     assert [future.decision_id for future in futures.values()] == ["mutation-requests-0-7", "mutation-requests-0-8"]
-
-
-def test_a_result_has_its_decision_and_is_recorded_as_brokers_may_lag_behind(applied):
-    futures = applied.ask("ab")
-    applied.done("aB")
-    assert [future.decision_id for future in futures.values()] == ["mutation-requests-0-7"] * 2
-    assert [task.name for task in applied.recorded] == ["a"]
 
 
 def test_a_rejected_topic_fails_with_the_decision_that_rejected_it_last(client):
@@ -428,8 +370,8 @@ indices = st.integers(0, 5)
 class Witness(Client):
     """Compares every action of a client with the answers that it got. Each topic has a unique name."""
 
-    def __init__(self, loop, *, apply):
-        super().__init__(loop, apply=apply)
+    def __init__(self, loop):
+        super().__init__(loop)
         self.call_of, self.settled_names, self.decided, self.answered = {}, set(), {}, set()
         self.state, self.rejected, self.expected = {}, {}, defaultdict(set)
         self.muted_until = float("-inf")  # by the decisions received
@@ -454,7 +396,7 @@ class Witness(Client):
         self.state |= dict.fromkeys(names, "requested")
 
     async def carry_out(self, tasks, until):
-        assert (self.is_closed, self.apply) == (False, False)
+        assert not self.is_closed
         for task in tasks:
             if task.validate_only:
                 assert self.state[task.name] == "waiting"
@@ -487,9 +429,9 @@ class Witness(Client):
 class AnyOrderOfEvents(RuleBasedStateMachine):
     """Each topic is settled once and in time, nothing is sent while it is muted, and nothing waits longer than that."""
 
-    @initialize(apply=st.booleans(), closes=st.booleans())
-    def begin(self, apply, closes):
-        self.client, self.closes = Witness(VirtualLoop(), apply=apply), closes
+    @initialize(closes=st.booleans())
+    def begin(self, closes):
+        self.client, self.closes = Witness(VirtualLoop()), closes
 
     def decision_on(self, index, rejections, seconds):
         """Return the decision on a request, which is always the same; None if it was rejected."""
@@ -522,18 +464,6 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
                     client.state[topic.name] = "admitted"
                     client.rejected.pop(topic.name, None)
         client.get(decided)
-
-    @precondition(lambda self: self.client.sent and self.client.apply)
-    @rule(index=indices, rejections=st.integers(0, 7), seconds=quarters)
-    def apply(self, index, rejections, seconds):
-        """Deliver the result of a decision that the client may have received or not, or of an earlier one."""
-        client, decided = self.client, self.decision_on(index, rejections, seconds)
-        names = [topic.name for topic in decided.topics if not topic.error_code] if decided else []
-        for name in names:
-            client.expected[name].add("done")
-        if names:
-            client.get(result_of(decided, names))
-            assert client.open.isdisjoint(names)
 
     @precondition(lambda self: self.client.begun)
     @rule(index=indices)

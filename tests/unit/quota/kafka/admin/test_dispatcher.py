@@ -61,8 +61,6 @@ class Job:
             name: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) for name in names if name == "secret"
         }
 
-    record = check_topic
-
 
 @pytest.fixture
 def job(monkeypatch):
