@@ -113,7 +113,7 @@ def resolved(
 
 
 read_result = partial(codec.decode, decoder=msgspec.json.Decoder(MutationResult))
-"""Parses a record of the results topic, which no program but the applier reads."""
+"""Parses a record of the results topic, of which the applier itself reads only the ids."""
 
 
 def result(request_id: str = "r", **fields: Any) -> MutationResult:
