@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
 from jobs.enforce.packing import unpack_requests
 from jobs.enforce.state import decode_bucket, encode_bucket
 from jobs.spark.keyed.stage import KeyedStage
-from jobs.spark.keyed.state import SentState
+from jobs.spark.keyed.state import KeyState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
@@ -40,12 +41,13 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     max_rows = int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
     stage = KeyedStage(partial(answer_requests, config), to_arrow_schema(ANSWER), max_rows)
-    return resolved.groupBy("bucket").applyInPandasWithState(
+    answers = resolved.groupBy("bucket").applyInPandasWithState(
         stage, ANSWER, STATE, "append", GroupStateTimeout.NoTimeout
     )
+    return answers if stage.without_pandas else answers.where(F.col("topic").isNotNull())
 
 
-def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[Answer]:
+def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[Answer]:
     """Yield the answers to the packed requests of one key; without a bucket, its state stays empty."""
     prepare_worker(__name__)
     algorithm = TokenBucket(config.window, config.policy.deduplication)

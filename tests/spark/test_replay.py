@@ -32,7 +32,10 @@ def engine(spark):
 
 @ONE_OR_MANY
 def test_any_batches_give_the_same_decisions_as_the_reference(engine, examples):
-    """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions."""
+    """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions.
+
+    And with the stateful stage with pandas or without it, before and after a restart.
+    """
 
     @drawing(examples)
     @given(cases())

@@ -1,1 +1,1 @@
-"""Stages of `applyInPandasWithState` whose rows are one binary column; they do not need pandas."""
+"""Stages of `applyInPandasWithState` whose rows are one binary column; with a known PySpark they need no pandas."""

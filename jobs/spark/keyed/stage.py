@@ -4,25 +4,37 @@ PySpark converts each key's rows, state and answers to pandas frames, which take
 itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of Spark's
 record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the same.
 
-This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
+This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only. With a release of PySpark whose
+functions are not known, nothing is replaced, and the stage is an ordinary function with pandas frames.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyspark
-from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
+from pyspark.sql.streaming.state import GroupState
 
-from jobs.spark.keyed.state import SentState, StateRow
+from jobs.spark.keyed.state import KeyState, SentState, StateRow
 from quota.errors import MutationQuotaError
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+_log = logging.getLogger(__name__)
+
 RELEASE = "4.2.0"
-"""The release of PySpark whose functions are replaced."""
+"""The release of PySpark whose functions are replaced.
+
+The version decides, not whether functions look the same: they depend on their callers and on the data from Spark's JVM,
+which can change while the replaced functions do not. Only tests with that release show that all of it fits.
+"""
 
 BATCH_BYTES = 4 * 1024 * 1024
 """The size at which answers are sent [bytes]."""
@@ -45,62 +57,96 @@ _Result = tuple[Iterable[_Row], SentState]
 """The answers to a key, and its state, which may change until the last answer is consumed."""
 
 
-AnswerRows = Callable[[str, Iterable[bytes], SentState], Iterator[_Row]]
+AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[_Row]]
 """Returns the answers to the rows of a key, and may update its state."""
 
 
 class KeyedStage:
-    """Answers the rows of each key without pandas.
+    """Answers the rows of each key, without pandas if the release of PySpark is known.
 
     Use it as `applyInPandasWithState(stage, ..., GroupStateTimeout.NoTimeout)`, on a frame whose grouping column is a
-    string and whose last column has the rows.
+    string and whose last column has the rows. With pandas, the output also has rows of nulls, which are to be removed.
     """
 
     def __init__(self, answer: AnswerRows, output: pa.Schema, max_rows: int) -> None:
-        """Create a stage for answers with these columns, the last one binary.
+        """Create a stage for answers with these columns, the last one binary; log if it needs pandas.
 
         `max_rows` is `spark.sql.execution.arrow.maxRecordsPerBatch`, where 0 is no limit.
         """
-        _check_release()
         self.answer = answer
         self.output = output
         self.max_rows = max_rows
+        self.without_pandas = _is_known_release()
+        self._held_bytes = 0
+        if not self.without_pandas:
+            _log.warning(
+                "PySpark %s: decisions are the same as with PySpark %s, but the stateful stage needs pandas, which "
+                "takes about 0.5 ms for each key of a batch instead of 0.05 ms",
+                pyspark.__version__,
+                RELEASE,
+            )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the stage in a worker, right before PySpark wraps this function for its task."""
         self.__dict__.update(state)
-        _check_release()
+        if not self.without_pandas:
+            return
+        if not _is_known_release():
+            raise MutationQuotaError(
+                f"PySpark {pyspark.__version__} on a node, but {RELEASE} in the driver: install pyspark=={RELEASE}"
+            )
         _replace_functions()
 
-    def __call__(self, *_: object) -> NoReturn:
-        """Refuse to be called by PySpark itself, with pandas frames."""
-        raise MutationQuotaError(
-            "PySpark has wrapped the stage in another function, so it cannot run: remove spark.python.profile, "
-            "spark.sql.pyspark.udf.profiler and spark.python.use.daemon from the settings of Spark"
-        )
+    def __call__(
+        self, group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
+    ) -> Iterator["pd.DataFrame"]:
+        """Answer the rows of a key as PySpark calls the function itself, with pandas frames.
+
+        PySpark holds answers of any size until they are more than `max_rows`. So `BATCH_BYTES` of them are followed by
+        as many rows of nulls.
+        """
+        if self.without_pandas:
+            raise MutationQuotaError(
+                "PySpark has wrapped the stage in another function, so it cannot run: remove spark.python.profile, "
+                "spark.sql.pyspark.udf.profiler and spark.python.use.daemon from the settings of Spark"
+            )
+        import pandas as pd  # noqa: PLC0415 a quarter of a second of each worker's start
+
+        rows = chain.from_iterable(frame.iloc[:, -1] for frame in frames)
+        names = self.output.names
+        answers: list[_Row] = []
+        for answer in self.answer(group[0], rows, state):
+            answers.append(answer)
+            self._held_bytes += len(answer[-1])
+            if self._held_bytes >= BATCH_BYTES:
+                yield pd.DataFrame([*answers, *[(None,) * len(names)] * self.max_rows], columns=names)
+                answers, self._held_bytes = [], 0
+        if answers:
+            yield pd.DataFrame(answers, columns=names)
+
+
+def _is_known_release() -> bool:
+    return pyspark.__version__ == RELEASE
 
 
 def _wrapped_stage(function: object) -> KeyedStage | None:
     """Return the stage that PySpark has wrapped in its own function (`fail_on_stopiteration`); None for others."""
     for cell in getattr(function, "__closure__", None) or ():
-        if isinstance(cell.cell_contents, KeyedStage):
-            return cell.cell_contents
+        stage = cell.cell_contents
+        if isinstance(stage, KeyedStage) and stage.without_pandas:
+            return stage
     return None
-
-
-def _check_release() -> None:
-    """Check that the functions of PySpark are those that are replaced."""
-    if pyspark.__version__ != RELEASE:
-        raise MutationQuotaError(
-            f"PySpark {pyspark.__version__} is not supported, because this release replaces functions of PySpark "
-            f"{RELEASE}: install pyspark=={RELEASE}"
-        )
 
 
 @cache
 def _replace_functions() -> None:
     """Replace PySpark's functions in this process; other stages still use the original functions."""
-    from pyspark import worker  # noqa: PLC0415 only available in workers
+    # Other releases do not have all of these, and only workers have the first.
+    from pyspark import worker  # noqa: PLC0415
+    from pyspark.sql.pandas.serializers import (  # noqa: PLC0415
+        ApplyInPandasWithStateSerializer,
+        ArrowStreamSerializer,
+    )
 
     serializer: Any = ApplyInPandasWithStateSerializer
     module: Any = worker
@@ -112,12 +158,12 @@ def _replace_functions() -> None:
         current = stage = _wrapped_stage(function)
         return wrap(function, *more) if stage is None else _answers_of(stage)
 
-    def load_stream(self: ArrowStreamSerializer, stream: IO[bytes]) -> object:
+    def load_stream(self: "ArrowStreamSerializer", stream: IO[bytes]) -> object:
         if current is None:
             return load(self, stream)
         return load_keys(ArrowStreamSerializer.load_stream(self, stream))
 
-    def dump_stream(self: ArrowStreamSerializer, results: Iterable[Any], stream: IO[bytes]) -> None:
+    def dump_stream(self: "ArrowStreamSerializer", results: Iterable[Any], stream: IO[bytes]) -> None:
         if current is None:
             dump(self, results, stream)
         else:

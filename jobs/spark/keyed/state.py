@@ -53,6 +53,10 @@ class SentState:
         return properties, self._key, value, timeout
 
 
+KeyState = SentState | GroupState
+"""The state of a key: of the project's own stages, or of PySpark."""
+
+
 @lru_cache(maxsize=64)
 def _is_defined(properties: str) -> bool:
     """Return whether a state exists; cached, because the keys of a batch have only two different properties."""

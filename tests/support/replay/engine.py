@@ -5,7 +5,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from quota.timeline.change import BucketReset, QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD
 from tests.support.reference.log import ABSENT, Change, Log, Reset, Row
+from tests.support.releases import another_release
 from tests.support.rows import record_batch
 
 DECISIONS, DEAD_LETTERS = "decisions", "dead-letters"
@@ -53,6 +54,8 @@ class Run:
     """The batch after which the query restarts from its checkpoint."""
     crash: bool = False
     """Whether that batch is not committed, so that it is processed again."""
+    ways: tuple[bool, bool] = (True, True)
+    """Whether PySpark has the known release (`jobs.spark.keyed`): first, and after a restart."""
     knows_all: bool = True
     """Whether all quota changes are known from the beginning, or each no sooner than necessary."""
 
@@ -100,11 +103,11 @@ class SparkEngine:
         again = len(batches) if run.restart_after is None else min(run.restart_after + 1, len(batches))
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, self._configured(run):
             query = _Query(self.spark, Path(folder), log, run)
-            query.process(batches[:again])
+            query.process(batches[:again], is_known_release=run.ways[0])
             if run.restart_after is not None:
                 if run.crash:
                     query.forget_last_commit()
-                query.process(batches[again:])
+                query.process(batches[again:], is_known_release=run.ways[1])
             return query.written
 
     @contextmanager
@@ -134,7 +137,7 @@ class _Query:
     written: list[Answer] = field(default_factory=list)
     files: int = 0
 
-    def process(self, batches: Sequence[Sequence[Row]]) -> None:
+    def process(self, batches: Sequence[Sequence[Row]], *, is_known_release: bool) -> None:
         """Write batches as files, and run until they are answered."""
         chance = random.Random(self.run.arrival)
         (self.folder / "in").mkdir(exist_ok=True)
@@ -148,9 +151,10 @@ class _Query:
             self.spark.readStream.schema(RECORD).option("maxFilesPerTrigger", _TASKS).parquet(str(self.folder / "in"))
         )
         quotas = LoggedQuotas(self.log.changes, self.run.knows_all)
+        with nullcontext() if is_known_release else another_release():
+            answers = enforce(records, quotas, enforce_config_of(self.log))
         query = (
-            enforce(records, quotas, enforce_config_of(self.log))
-            .writeStream.foreachBatch(self._on_batch)
+            answers.writeStream.foreachBatch(self._on_batch)
             .option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)
             .start()

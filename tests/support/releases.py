@@ -1,0 +1,16 @@
+"""Another release of PySpark than the known one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jobs.spark.keyed import stage
+
+
+@contextmanager
+def another_release() -> Iterator[None]:
+    """Inside the block, stages are created as with another release of PySpark: they use pandas, also in workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "RELEASE", "another")
+        yield
