@@ -1,6 +1,7 @@
 """Broker, enforce, audit and Delta together."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 
@@ -15,6 +16,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
+from tests.support.releases import another_release
 from tests.support.tables import read_table
 from tests.support.topics import consume, produce
 from tests.support.waiting import finish
@@ -94,6 +96,30 @@ def test_a_batch_is_one_task_and_its_decisions_take_a_fraction_of_their_bytes_in
     json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
     logs = base_settings.storage.local_folder("cluster").glob(f"**/{topics.decisions}-*/*.log")
     assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
+
+
+def test_a_checkpoint_continues_with_another_release_of_pyspark_and_back(spark, deployment, caplog):
+    """The stateful stage then needs pandas: debts that it has written count without it, and the other way round.
+
+    A dead letter of six megabytes is followed by empty rows, which are no answers.
+    """
+    prepare_topics(deployment)
+    topics = deployment.topics
+    for user in ("alice", "bob"):
+        write_record(deployment, QuotaRecord(QuotaEntity(user), 5.0))
+    large = request_json(600, user="alice"), request_json(600, user="bob")
+    small = request_json(1, user="alice"), request_json(1, user="bob")
+    batches = [large[:1], [small[0], large[1], b"\x00" * 1_000_000], small]
+    for batch, release in zip(batches, (nullcontext(), another_release(), nullcontext()), strict=True):
+        produce(deployment, topics.requests, *batch)
+        with release:
+            finish(start_enforce(Run.on(spark, deployment), once=True))
+    decided = [(decision["user"], decision["outcome"]) for _, decision in consume(deployment, topics.decisions, 5)]
+    assert sorted(decided) == sorted(
+        [("alice", "ADMITTED"), ("bob", "ADMITTED"), *[("alice", "REJECTED")] * 2, ("bob", "REJECTED")]
+    )
+    assert len(consume(deployment, topics.dead_letters, 1)) == 1
+    assert len([line for line in caplog.messages if line.startswith("PySpark 4.2.0: decisions are the same")]) == 1
 
 
 def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
