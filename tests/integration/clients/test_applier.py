@@ -23,6 +23,7 @@ from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.target.calls import TopicCalls
+from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.entity import Tags
@@ -408,11 +409,14 @@ def test_an_idle_applier_whose_cluster_is_lost_ends_after_its_time_limit(
         try:
             bench.admit("CREATE_TOPICS", topic("applied-before", 1))
             until(lambda: applier.stats.batches == 1)
-            stopped_at = time.monotonic()
+            applier._refresh = Every(3600.0, at_once=False)  # noqa: SLF001 it writes nothing when the broker stops
+            idle_since = time.monotonic()
+            until(lambda: applier.stats.looped_at > idle_since)
             another_broker.stop()
+            applier._refresh = Every(0.2)  # noqa: SLF001
             with pytest.raises(ClusterError, match=f"^cannot find the partitions of {settings.topics.decisions}: "):
                 running.result(60)
-            assert 5.0 < time.monotonic() - stopped_at < 30.0
+            assert time.monotonic() - idle_since > 4.0
         finally:
             stop.set()
 
@@ -437,7 +441,7 @@ def test_an_applier_whose_cluster_is_lost_while_it_writes_ends_and_the_next_one_
         patch.setattr(Ledger, "commit", stop_and_commit)
         with pytest.raises(ClusterError, match=r"^cannot write as applier .* Connection refused"):
             run_apply(settings, once=False)
-    with pytest.raises(ClusterError, match=r"^cannot reach Kafka|Connection refused"):
+    with pytest.raises(ClusterError, match="Connection refused"):
         run_apply(settings, once=False)
     another_broker.start()
     bench.apply()

@@ -43,6 +43,10 @@ def test_every_service_is_included_except_the_one_that_needs_the_brokers_files()
     assert optional == {"applier", "push"}
 
 
+def test_a_service_that_ends_is_started_again():
+    assert {COMPOSE["services"][name]["restart"] for name in OWN} == {"unless-stopped"}
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_the_programs_take_their_settings(name, settings):
     service, loaded = COMPOSE["services"][name], settings(name)

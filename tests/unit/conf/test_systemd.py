@@ -16,11 +16,22 @@ from tests.unit.conf.chart import COMMANDS, PROBED
 UNIT = CHECKOUT / "conf/systemd/mutation-quota@.service"
 
 
-def exec_start():
+def read_unit():
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str
     unit.read_string(UNIT.read_text())
-    return unit["Service"]["ExecStart"]
+    return unit
+
+
+def exec_start():
+    return read_unit()["Service"]["ExecStart"]
+
+
+def test_a_job_that_ends_with_an_error_is_started_again_however_often():
+    """All errors but those of its settings, which have the exit code 2."""
+    unit = read_unit()
+    assert (unit["Unit"]["StartLimitIntervalSec"], unit["Service"]["Restart"]) == ("0", "on-failure")
+    assert unit["Service"]["RestartPreventExitStatus"] == "2"
 
 
 @pytest.mark.parametrize("name", [service for service in PROBED if service not in COMMANDS])
