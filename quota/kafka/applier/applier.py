@@ -19,7 +19,7 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import Skipped, make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
-from quota.kafka.target.task import Task, admitted_topics
+from quota.kafka.target.task import Task, admitted_topics, with_later_growth
 from quota.kafka.timing import Deadline, Every
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.record import Source
@@ -185,7 +185,7 @@ class Applier:
             source = message_source(message)
             self._offsets[source.partition] = self._offsets[source.partition].advanced(source.offset + 1)
         self._ledger.begin(self._offsets_with_next_batch())
-        tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
+        tasks = with_later_growth(step for plan in plans for step in plan if isinstance(step, Task))
         outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
         self._ledger.commit(

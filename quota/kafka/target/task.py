@@ -1,7 +1,7 @@
 """Tasks: admitted mutations to carry out on a cluster, and the calls that carry them out together."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quota.errors import ErrorCode
 from quota.records.decision import TopicDecision
@@ -33,6 +33,9 @@ class Task:
     topic_id: str | None = None
     """The id of the topic to delete, as noted before the first attempt; None if it is not known."""
 
+    grown_to: frozenset[int] = frozenset()
+    """The numbers of partitions to which later tasks, which may also have been carried out, make the topic grow."""
+
     @property
     def name(self) -> str:
         """The topic's name."""
@@ -50,15 +53,28 @@ class Task:
                 return None
 
     def is_done(self, current: int | None) -> bool:
-        """Return whether a topic of `current` partitions, None if it does not exist, is in the state after this."""
+        """Return whether a topic of `current` partitions, None if it does not exist, is in a state after this."""
         if self.operation is Operation.CREATE_PARTITIONS and current is None:
             return False
-        return current == self.partitions_after
+        return current == self.partitions_after or current in self.grown_to
 
 
 def admitted_topics(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
     """Return those of a decision's topics that may be carried out."""
     return [topic for topic in topics if topic.error_code == ErrorCode.NONE]
+
+
+def with_later_growth(tasks: Iterable[Task]) -> list[Task]:
+    """Return the tasks of a batch that may have been carried out before, each with the later growth of its topic."""
+    known: list[Task] = []
+    growth: dict[str, frozenset[int]] = {}
+    for task in reversed(list(tasks)):
+        known.append(replace(task, grown_to=growth.get(task.name, frozenset())) if task.maybe_done else task)
+        if task.operation is not Operation.CREATE_PARTITIONS:
+            growth.pop(task.name, None)
+        elif task.maybe_done and task.partitions_after is not None:
+            growth[task.name] = growth.get(task.name, frozenset()) | {task.partitions_after}
+    return known[::-1]
 
 
 def group_into_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:

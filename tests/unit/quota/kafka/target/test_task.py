@@ -7,7 +7,7 @@ import pytest
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.target.target import RecentChanges
-from quota.kafka.target.task import Task, admitted_topics, cost_error, group_into_calls
+from quota.kafka.target.task import Task, admitted_topics, cost_error, group_into_calls, with_later_growth
 from quota.records.quota import Window
 from quota.records.request import Operation, TopicMutation
 from tests.support.factories import resolved
@@ -97,6 +97,26 @@ def test_a_task_that_costs_more_than_was_charged_is_not_allowed(mutation, curren
 def test_a_task_is_done_if_the_topic_has_the_intended_state(mutation, current, done):
     assert mutation.is_done(current) is done
     assert replace(mutation, maybe_done=True).is_done(current) is done
+
+
+@pytest.mark.parametrize(
+    ("operations", "maybe", "done"),
+    [
+        ([(CREATE, 2), (GROW, 5)], True, [2, 5]),
+        ([(CREATE, 2), (GROW, 5), (GROW, 6)], True, [2, 5, 6]),
+        ([(CREATE, 2), (GROW, 5)], False, [2]),
+        ([(CREATE, 2), (DELETE, 2), (CREATE, 3), (GROW, 5)], True, [2]),
+    ],
+)
+def test_a_creation_that_may_be_done_is_done_if_the_topic_has_grown_since(operations, maybe, done):
+    """Of a batch that a killed applier began, any tasks may have been carried out; another topic's growth is none."""
+    tasks = [
+        replace(task(operation, partitions=count, count=count if operation is GROW else None), maybe_done=maybe)
+        for operation, count in operations
+    ]
+    other = replace(task(GROW, "b", count=9), maybe_done=maybe)
+    creation = with_later_growth([*tasks, other])[0]
+    assert [count for count in range(1, 10) if creation.is_done(count)] == done
 
 
 def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
