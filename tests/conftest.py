@@ -15,7 +15,7 @@ from jobs.spark.session import session
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import OTHER_JARS, secure_broker
-from tests.support.deployment import make_deployment
+from tests.support.deployment import make_deployment, with_sections
 from tests.support.programs import BROKER_ARCHIVE, SPARK_ENVIRONMENT, with_archive
 
 # No deadline, because a busy machine is no failure, and no chance, so that the same code gives the same result; the
@@ -32,6 +32,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.support.budget"]
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # fifty tasks a commit are too many for small tables
+}
+"""The properties with which Spark reads the tables; no job does."""
 
 _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
@@ -55,8 +62,9 @@ def base_settings(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(base_settings, tmp_path_factory):
-    """The session of the jobs, with its log in a file."""
-    with session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log", delta=True) as started:
+    """The session of the jobs, with its log in a file, and with Delta as whoever queries the tables has it."""
+    settings = with_sections(base_settings, spark={"conf": base_settings.spark.conf | _DELTA})
+    with session(settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log") as started:
         yield started
 
 

@@ -32,7 +32,7 @@ READ_BY = {
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `buckets list` and `buckets reset --dry-run` without "
-    "an audit, `buckets export`, `backtest` and `recommend` for many decisions, `run`, `demo`",
+    "an audit, `buckets export`, `run`, `demo`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`",
 }
 """The programs that read each section."""

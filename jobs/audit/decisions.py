@@ -3,19 +3,17 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyspark.sql.types import TimestampType
 
-from jobs.audit.tables.reader import open_table, to_datetime, to_epoch_ms
+from jobs.audit.tables.reader import open_table, to_datetime
 from jobs.audit.tables.specs import DECISIONS
 from quota.records.decision import Decision, Outcome
-from quota.records.entity import QuotaEntity
 from quota.records.record import Source
-from quota.records.request import TopicDetails
 from quota.settings import Settings
 
 _CHUNK = 100
@@ -32,10 +30,15 @@ _POSITION = {
     _TAGS: ds.field(_TAGS),
 }
 _TOPICS = {"topics": ds.field("topics"), "shadow": ds.field("shadow")}
-_ORDER = ["timestamp", "topic", "partition", "offset"]
-"""The order of the requests of one bucket."""
+_ORDER = ("topic", '"partition"', '"offset"')
 
-_NULLABLE = ("callback", "quota", "burst", "max_debt_ms", "quota_entity", "shadow", "tokens_before", "tokens")
+NEWEST = 'max("timestamp") OVER (PARTITION BY topic, "partition" ORDER BY "offset")'
+"""The first key of the order of requests in SQL, before topic, partition and offset: the newest time in the partition.
+
+Within a partition the offset decides, even if a clock stepped back (`quota.admission.decide.in_order`).
+"""
+
+_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,7 @@ class AuditedDecisions:
 
     def find(self, source: Source) -> Decision | None:
         """Return the decision on the request at this position."""
-        rows = self._table.at(source)
-        return row_to_decision(rows[0]) if rows else None
+        return next(iter(to_decisions(self._table.at(source))), None)
 
     def before(self, decision: Decision) -> Iterator[Decision]:
         """Return the decisions of its bucket before it, newest first; the newest 2,000 at most."""
@@ -148,7 +150,7 @@ class AuditedDecisions:
 
 def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[str]:
     """Return the ids of the newest decisions of a day, in order; it may have millions, which are not held in memory."""
-    order = ", ".join(f'"{name}" DESC' for name in _ORDER)
+    order = ", ".join(f"{name} DESC" for name in ('"timestamp"', *_ORDER))
     columns = _POSITION if selection.topic is None else _POSITION | _TOPICS
     with duckdb.connect() as db:
         positions = db.from_arrow(of_day.scanner(columns=columns).to_reader())
@@ -160,38 +162,45 @@ def _ordered_ids(of_day: ds.Dataset, more_tags: Mapping[str, str]) -> list[str]:
     """Return the ids of decisions of one bucket in the order in which they were made."""
     positions = of_day.to_table(columns=_POSITION)
     same_tags = [dict(tags or ()) == more_tags for tags in positions[_TAGS].to_pylist()]
-    frame = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS]).to_pandas()
-    # In a partition the offset decides, even where a clock stepped back (`quota.admission.decide.in_order`).
-    frame = frame.sort_values("offset")
-    frame["timestamp"] = frame.groupby(["topic", "partition"])["timestamp"].cummax()
-    return list(frame.sort_values(_ORDER)["decision_id"])
+    of_bucket = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS])
+    with duckdb.connect() as db:
+        newest = db.from_arrow(of_bucket).project(f"*, {NEWEST} AS newest")
+        ids = newest.order(", ".join(("newest", *_ORDER))).project("decision_id").fetchall()
+    return [decision_id for (decision_id,) in ids]
 
 
 def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
-    rows = of_day.to_table(filter=ds.field("decision_id").isin(ids)).to_pylist()
-    by_id = {row["decision_id"]: row for row in rows}
-    return (row_to_decision(by_id[decision_id]) for decision_id in ids)
+    decisions = to_decisions(of_day.to_table(filter=ds.field("decision_id").isin(ids)))
+    by_id = {decision.decision_id: decision for decision in decisions}
+    return (by_id[decision_id] for decision_id in ids)
 
 
-def row_to_decision(row: dict[str, Any]) -> Decision:
-    """Return the decision of a row; columns that an older version lacks have their defaults."""
-    values: dict[str, Any] = dict.fromkeys(_NULLABLE) | {"more_tags": {}, "exempt": False}
-    values |= {name: value for name, value in row.items() if name in Decision.__struct_fields__ and value is not None}
-    for name in ("timestamp", "retry_at", "expires_at"):
-        values[name] = to_epoch_ms(values.get(name))
-    values["more_tags"] = dict(values["more_tags"])
-    if values["quota_entity"] is not None:
-        values["quota_entity"] = QuotaEntity.from_key(values["quota_entity"])
-    values["topics"] = [_topic(topic) for topic in values["topics"]]
-    return msgspec.convert(values, Decision)
+def to_decisions(rows: pa.Table) -> list[Decision]:
+    """Return the decisions of rows of the table."""
+    with duckdb.connect() as db:
+        return list(read_decisions(db.from_arrow(rows)))
 
 
-def _topic(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a topic without the details that the request did not have: they are null in the table."""
-    fields = {
-        name: value for name, value in row.items() if value is not None or name not in TopicDetails.__struct_fields__
-    }
-    return fields | ({"configs": dict(fields["configs"])} if "configs" in fields else {})
+def read_decisions(rows: duckdb.DuckDBPyRelation) -> Iterator[Decision]:
+    """Yield the decisions of rows of the table; columns that an older version lacks have their defaults."""
+    for batch in rows.project(_JSON).to_arrow_reader(_ROWS):
+        yield from map(_decode, batch.column(0).to_pylist())
+
+
+def _json() -> str:
+    """Return the JSON of a decision in SQL."""
+    values = {name: f'"{name}"' for name in Decision.__struct_fields__}
+    times = [field.name for field in DECISIONS.schema if isinstance(field.dataType, TimestampType)]
+    values |= {name: f"epoch_ms({values[name]})" for name in times if name in values}
+    values |= {name: f"coalesce({values[name]}, false)" for name in ("exempt", "apply")}
+    values["more_tags"] = "coalesce(more_tags, MAP {})"
+    values["quota_entity"] = "quota_entity::JSON"
+    fields = ", ".join(f"'{name}': {value}" for name, value in values.items())
+    return f"encode(to_json({{{fields}}})::VARCHAR)"
+
+
+_JSON = _json()
+_decode = msgspec.json.Decoder(Decision).decode
 
 
 def _of_bucket(decision: Decision) -> ds.Expression:

@@ -51,7 +51,7 @@ def parse_decision_id(decision_id: str) -> Source:
 
 def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:
     """Return the error that says why the table has no decision on this request."""
-    letters = open_table(settings, DEAD_LETTERS).at(source)
+    letters = open_table(settings, DEAD_LETTERS).at(source).to_pylist()
     if letters:
         return NotFound(f"{source} is not a decision but a dead letter: {letters[0]['error']}")
     return NotFound(f"{source}: no such decision in the table; {_reach(settings, decisions.newest_at())}")

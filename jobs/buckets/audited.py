@@ -36,7 +36,7 @@ _LAST = """
         GROUP BY ALL
     )
 """
-"""In a partition the offset decides, even where a clock stepped back (`quota.admission.decide.in_order`)."""
+"""In a partition the offset decides, even where a clock stepped back (`jobs.audit.decisions.NEWEST`)."""
 
 
 def list_buckets(

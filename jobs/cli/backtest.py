@@ -48,7 +48,6 @@ def backtest(
     Reports who would have been rejected and the resulting controller load, for different quotas, windows or algorithms.
     Reads the audit's tables, or a file of requests, which is compared with a cluster without quotas. The requests are
     replayed as recorded, although clients that are rejected more or less often might have sent different ones.
-    Standard error says whether audited ones are so many that Spark is started.
 
     Examples:
       mutation-quota backtest --candidate quotas=tight.yaml --from -7d
@@ -57,7 +56,7 @@ def backtest(
     first, last = period.parse()
     settings = where.read()
     if requests is None:
-        from jobs.whatif.backtest import backtest as run_backtest
+        from jobs.whatif.audited_requests import backtest as run_backtest
 
         result = run_backtest(settings, candidate or [], first, last)
     else:

@@ -45,8 +45,7 @@ def recommend(
     """Recommend quotas from recorded load.
 
     Computes quotas from the controller's capacity and from what tenants have requested, by the rules of KIP-599, and
-    reports their effect on the recorded requests. --output-file writes the quotas for quotas apply. Standard error says
-    whether audited requests are so many that Spark is started.
+    reports their effect on the recorded requests. --output-file writes the quotas for quotas apply.
 
     Examples:
       mutation-quota recommend --capacity 100 --from -30d
@@ -65,7 +64,7 @@ def recommend(
 
     sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)
     if requests is None:
-        from jobs.whatif.recommend import recommend as recommend_quotas
+        from jobs.whatif.audited_requests import recommend as recommend_quotas
 
         advice = recommend_quotas(settings, sizing, tenancy, span)
     else:

@@ -22,8 +22,7 @@ from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
 from quota.timeline.levels import Resolution
-from quota.whatif.backtest import Effect
-from quota.whatif.evaluation import EffectCounts
+from quota.whatif.evaluation import Effect, EffectCounts
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 

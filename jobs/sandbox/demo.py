@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jobs.audit.decisions import row_to_decision
+from jobs.audit.decisions import to_decisions
 from jobs.audit.query import start_audit
 from jobs.audit.tables.reader import open_table
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
@@ -126,10 +126,8 @@ class _Example:
         with self._console.status("auditing into Delta"):
             query = start_audit(self._run, once=True)
             run_until(threading.Event(), [query])
-            rows = open_table(self._settings, DECISIONS).dataset().to_table().to_pylist()
-            stored = sorted(
-                map(row_to_decision, rows), key=lambda decision: (decision.timestamp, decision.source.offset)
-            )
+            rows = open_table(self._settings, DECISIONS).dataset().to_table()
+            stored = sorted(to_decisions(rows), key=lambda decision: (decision.timestamp, decision.source.offset))
             dead = open_table(self._settings, DEAD_LETTERS).dataset().count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
         for decision in stored:

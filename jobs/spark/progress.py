@@ -20,13 +20,11 @@ _UPDATE_SECONDS = 0.2
 
 
 @contextmanager
-def command_session(
-    settings: Settings, name: str, log: Path | None = None, *, delta: bool = False
-) -> Iterator[SparkSession]:
+def command_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
     """Provide a session as `session` does, for a command that prints a result: standard error tells of the start."""
     with ExitStack() as stack:
         with progress("starting Spark"):
-            spark = stack.enter_context(session(settings, name, log, delta=delta))
+            spark = stack.enter_context(session(settings, name, log))
         yield spark
 
 

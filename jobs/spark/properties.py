@@ -48,13 +48,6 @@ _S3_ATTEMPTS = {
 }
 """The number of Hadoop's attempts if a store does not respond; by default it may retry for many minutes."""
 
-_DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",  # fifty tasks a commit are too many for small tables
-}
-"""Properties to read and write Delta tables. They are not set otherwise, because Delta's rules process every plan."""
-
 
 def spark_defaults() -> dict[str, str]:
     """Return the properties of `conf/spark-defaults.conf`, chosen by measurement."""
@@ -63,9 +56,7 @@ def spark_defaults() -> dict[str, str]:
     return {name: value.strip() for name, value in pairs}
 
 
-def spark_properties(
-    settings: Settings, *, delta: bool = False, java_options: str = "", service: str = ""
-) -> dict[str, str]:
+def spark_properties(settings: Settings, *, java_options: str = "", service: str = "") -> dict[str, str]:
     """Return all properties of a Spark that the jobs start themselves; the JVM's options are added to the settings'."""
     spark = settings.spark
     started = {
@@ -89,14 +80,10 @@ def spark_properties(
         log += f" -Dmutation-quota.log=json -Dmutation-quota.service={service}"
     # Java uses the last one of two options, so an operator's own come after those for the log.
     overriding[_JAVA_OPTIONS] = " ".join(filter(None, [log, spark.conf.get(_JAVA_OPTIONS), java_options]))
-    return (
-        spark_defaults() | (_DELTA if delta else {}) | _derived(settings, service) | started | spark.conf | overriding
-    )
+    return spark_defaults() | _derived(settings, service) | started | spark.conf | overriding
 
 
-def submitted_properties(
-    settings: Settings, given: Mapping[str, str], *, delta: bool = False, service: str = ""
-) -> dict[str, str]:
+def submitted_properties(settings: Settings, given: Mapping[str, str], *, service: str = "") -> dict[str, str]:
     """Return the properties to set on a Spark that spark-submit has started with the properties `given`.
 
     Those override `[spark]` and `[spark.conf]`, but not properties from other sections.
@@ -114,7 +101,7 @@ def submitted_properties(
     derived = _derived(settings, service)
     if _FILES in derived:
         derived[f"{_FILES}.disable.cache"] = "true"  # Hadoop has cached Hive's, which spark-submit used for its jars
-    ours = defaults | (_DELTA if delta else {}) | derived | settings.spark.conf
+    ours = defaults | derived | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
     return unset | _overriding(settings, settings.spark.conf | submitted)
 

@@ -36,7 +36,7 @@ _END_SECONDS = 30.0
 
 
 @contextmanager
-def session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> Iterator[SparkSession]:
+def session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
     """Provide a session inside the block; its JVM does not outlive the block, whatever happens.
 
     The application is `mutation-quota <name>`, unless spark-submit has a name for it. The output of the JVM and the
@@ -46,7 +46,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if _SUBMITTED in os.environ:
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
-        spark = _session(settings, _submitted_conf(settings, name, gateway, delta=delta), gateway)
+        spark = _session(settings, _submitted_conf(settings, name, gateway), gateway)
         try:
             with with_operator_advice(settings):
                 yield spark
@@ -60,7 +60,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
             *spark_jars(settings.spark.jars, s3=settings.storage.is_s3),
         ]
         archive = ClassArchive(Path(folder), name, jars)
-    conf = _own_conf(settings, name, archive.options() if archive else "", delta=delta)
+    conf = _own_conf(settings, name, archive.options() if archive else "")
     jvm, ended = Jvm(), False
     with killing_on_signal(jvm):
         try:
@@ -124,21 +124,21 @@ def kill_jvm(spark: SparkSession, pid: int) -> None:
         gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
 
 
-def _submitted_conf(settings: Settings, name: str, gateway: JavaGateway, *, delta: bool) -> SparkConf:
+def _submitted_conf(settings: Settings, name: str, gateway: JavaGateway) -> SparkConf:
     """Return the configuration on the JVM of the spark-submit that runs this process."""
     conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
     given = dict(conf.getAll())
-    conf.setAll(list(submitted_properties(settings, given, delta=delta, service=name).items()))
+    conf.setAll(list(submitted_properties(settings, given, service=name).items()))
     if given["spark.app.name"] == Path(sys.argv[0]).name:  # spark-submit's default
         conf.setAppName(f"{_PROGRAM} {name}")
     return conf
 
 
-def _own_conf(settings: Settings, name: str, java_options: str, *, delta: bool) -> SparkConf:
+def _own_conf(settings: Settings, name: str, java_options: str) -> SparkConf:
     """Return the configuration on a JVM that this process starts."""
     if settings.spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    properties = spark_properties(settings, delta=delta, java_options=java_options, service=name)
+    properties = spark_properties(settings, java_options=java_options, service=name)
     return SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(f"{_PROGRAM} {name}")
 
 

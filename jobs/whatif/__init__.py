@@ -1,1 +1,1 @@
-"""What-if evaluations with Spark or of files: simulate, backtest and recommend."""
+"""What-if evaluations of the audit's tables or of files: simulate, backtest and recommend."""

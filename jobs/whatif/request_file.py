@@ -1,4 +1,4 @@
-"""A file of requests for a what-if, which needs no Spark: it is decided line by line, for each question again."""
+"""The what-ifs on a file of requests: it is decided line by line, for each question again."""
 
 import logging
 import shutil
@@ -10,7 +10,7 @@ from tempfile import NamedTemporaryFile
 from jobs.progress import progress
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.simulate import open_lines
-from jobs.whatif.sizing import make_advice_from
+from jobs.whatif.sizing import size_quotas
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, NotFound
@@ -19,8 +19,7 @@ from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import plural
 from quota.whatif.advice import Advice
-from quota.whatif.demands import measure_demands
-from quota.whatif.evaluation import Candidate, evaluate
+from quota.whatif.evaluation import Period, evaluate
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.recommendation import SizingInput, Tenancy
 from quota.whatif.result import Result
@@ -28,24 +27,25 @@ from quota.whatif.simulation import simulate
 
 _log = logging.getLogger(__name__)
 
-_NO_QUOTAS = "without quotas"
-
 
 class FileRequests:
     """The requests of a file in the order of its lines, as decisions without quotas; each iteration reads the file."""
 
-    def __init__(self, settings: Settings, file: str, since: int | None = None, until: int | None = None) -> None:
-        """Limit the requests to those from `since` on and before `until` (epoch ms)."""
-        self._settings, self._file, self._since, self._until = settings, file, since, until
-        self.path = file
-        """The file to read; a copy if `file` can be read only once."""
+    outcome = "without quotas"
+
+    def __init__(self, settings: Settings, file: str, period: Period, *, with_earlier: bool = False) -> None:
+        """Limit the requests to those of a period, or also those before it."""
+        self._settings, self.period = settings, period
+        self._since = None if with_earlier else period.since
+        self.source = self.path = file
+        """`path` is the file to read: a copy if `source` can be read only once."""
         self._has_warned = False
 
     def __iter__(self) -> Iterator[Decision]:
         """Yield the decisions, or raise an error at the end if there are none; a warning counts invalid lines."""
         valid, in_period, errors, first_error = 0, 0, 0, ""
         settings = self._settings
-        with open_lines(self.path) as lines, progress(f"reading {self._file}"):
+        with open_lines(self.path) as lines, progress(f"reading {self.source}"):
             algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
             for answer in simulate(lines, CallbackTimeline(), algorithm, settings.topics.requests, settings.policy):
                 if isinstance(answer, DeadLetter):
@@ -54,30 +54,31 @@ class FileRequests:
                     continue
                 valid += 1
                 at = answer.timestamp
-                if (self._since is None or self._since <= at) and (self._until is None or at < self._until):
+                until = self.period.until
+                if (self._since is None or self._since <= at) and (until is None or at < until):
                     in_period += 1
                     yield answer
         if not valid:
-            raise BadInput(f"{self._file}: " + (f"no line is a request; {first_error}" if errors else "empty"))
+            raise BadInput(f"{self.source}: " + (f"no line is a request; {first_error}" if errors else "empty"))
         if errors and not self._has_warned:
             self._has_warned = True
             _log.warning(
                 "%s: ignored %d of %d lines, which are not requests; %s",
-                self._file,
+                self.source,
                 errors,
                 valid + errors,
                 first_error,
             )
         if not in_period:
-            raise NotFound(f"{self._file}: it has {plural(valid, 'request')}, and none in that period")
+            raise NotFound(f"{self.source}: it has {plural(valid, 'request')}, and none in that period")
 
 
 @contextmanager
 def open_requests(
-    settings: Settings, file: str, since: int | None = None, until: int | None = None
+    settings: Settings, file: str, period: Period, *, with_earlier: bool = False
 ) -> Iterator[FileRequests]:
     """Provide the requests of a file, or of standard input (`-`), which is saved."""
-    requests = FileRequests(settings, file, since, until)
+    requests = FileRequests(settings, file, period, with_earlier=with_earlier)
     if file != "-":
         yield requests
         return
@@ -93,26 +94,18 @@ def recommend_from_file(
 ) -> Advice:
     """Recommend quotas from the requests of a file in a period (epoch ms, without its end)."""
     check_callbacks(settings.quota.callbacks)
-    with open_requests(settings, file, *period) as requests:
-        measured = measure_demands(requests, tenancy, settings.policy.exempt_users, sizing.window)
-        if not measured[0]:
-            in_period = " in that period" if period != (None, None) else ""
-            raise NotFound(f"no requests to size quotas: {file} has no charged requests{in_period}")
-
-        def backtest(candidate: Candidate) -> Result:
-            return Result(None, evaluate(requests, [candidate], _NO_QUOTAS, until=period[1]))
-
-        return make_advice_from(settings, sizing, tenancy, measured, backtest)
+    with open_requests(settings, file, Period(*period)) as requests:
+        return size_quotas(settings, sizing, tenancy, requests)
 
 
 def backtest_file(
     settings: Settings, candidates: Sequence[str], since: int | None, until: int | None, file: str
 ) -> Result:
-    """Replay the requests of a file with each candidate, as `jobs.whatif.backtest.backtest` does with audited ones."""
+    """Replay the requests of a file with each candidate, as `jobs.whatif.audited_requests.backtest` does."""
     check_callbacks(settings.quota.callbacks)
     parsed = parse_candidates(candidates, None, settings)
-    with open_requests(settings, file, None, until) as requests:
-        outcomes = evaluate(requests, parsed, _NO_QUOTAS, since, until)
-    if not outcomes:
+    with open_requests(settings, file, Period(since, until), with_earlier=True) as requests:
+        result = evaluate(requests, parsed, requests.outcome, requests.period)
+    if not result.outcomes:
         raise NotFound(f"there are no decisions to replay: {file} has none in that period")
-    return Result(None, outcomes)
+    return result

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow.fs import FileSystem, S3FileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem, copy_files
 
 from jobs.audit.tables.opening import TableStore, open_known
 from jobs.audit.tables.specs import TableSpec
@@ -64,11 +63,27 @@ class AuditTable:
         with self._store.errors(self._table):
             return self._stored.to_pyarrow_dataset(filesystem=self._file_system, file_pruning_predicate=bounds or None)
 
-    def at(self, source: Source) -> list[dict[str, Any]]:
+    @contextmanager
+    def files(self, first: date | None = None, last: date | None = None) -> Iterator[list[str]]:
+        """Provide the Parquet files of `dataset` on a local disk: those of a store are copied."""
+        dataset = self.dataset(first, last)
+        files = dataset.filesystem
+        if isinstance(files, SubTreeFileSystem) and isinstance(files.base_fs, LocalFileSystem):
+            yield [f"{files.base_path}{name}" for name in dataset.files]
+            return
+        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
+            copies = {name: f"{folder}/{number}.parquet" for number, name in enumerate(dataset.files)}
+            with self._store.errors(self._table):
+                for name, copy in copies.items():
+                    copy_files(name, copy, files, LocalFileSystem(), use_threads=False)
+            yield list(copies.values())
+
+    def at(self, source: Source) -> pa.Table:
         """Return the rows of one record, whose date is not known; read within `read_errors`."""
+        topic = source.topic.replace("'", "''")
         position = f"source['offset'] = {source.offset} AND source['partition'] = {source.partition}"
-        rows = pa.RecordBatchReader.from_stream(self._stored.scan(predicate=position)).read_all().to_pylist()
-        return [row for row in rows if row["source"]["topic"] == source.topic]
+        position += f" AND source['topic'] = '{topic}'"
+        return pa.RecordBatchReader.from_stream(self._stored.scan(predicate=position)).read_all()
 
 
 def open_table(settings: Settings, table: TableSpec) -> AuditTable:
@@ -113,11 +128,11 @@ def read_errors(settings: Settings) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def bounded_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
+def bounded_duckdb(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
     """Provide a database for this process, in UTC and with bounded memory."""
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-        db.execute(f"SET memory_limit = '{_MEMORY}'")
+        db.execute(f"SET memory_limit = '{memory}'")
         db.execute("SET temp_directory = $folder", {"folder": folder})
         try:
             yield db

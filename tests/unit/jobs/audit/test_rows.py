@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from jobs.audit.decisions import row_to_decision
+from jobs.audit.decisions import to_decisions
 from jobs.audit.quota_change_rows import record_to_row, row_to_record
 from jobs.audit.rows import dead_letter_rows, decision_rows, quota_change_rows
 from quota.records.quota_log import read_quota_log_record
@@ -80,9 +80,9 @@ def test_all_fields_of_a_decision_are_in_its_row():
 
 def test_of_malformed_records_each_is_a_row_of_one_table_and_each_stored_decision_can_be_read():
     malformed = all_malformed()
-    rows, letters = both(decision_rows(records(*malformed)))
-    assert len(rows) + len(letters) == len(malformed)
-    assert {row_to_decision(row).operation.value for row in rows} <= {
+    tables = decision_rows(records(*malformed))
+    assert tables.own.num_rows + tables.dead_letters.num_rows == len(malformed)
+    assert {decision.operation.value for decision in to_decisions(tables.own)} <= {
         "CREATE_TOPICS",
         "CREATE_PARTITIONS",
         "DELETE_TOPICS",

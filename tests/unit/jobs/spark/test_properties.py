@@ -22,12 +22,6 @@ def test_measured_properties_are_in_the_file_for_spark_submit():
     assert spark_properties(load()).items() >= defaults.items()
 
 
-def test_only_a_session_with_tables_has_deltas_rules_for_plans():
-    for delta in (False, True):
-        for conf in (spark_properties(load(), delta=delta), submitted_properties(load(), {}, delta=delta)):
-            assert ("spark.sql.extensions" in conf) == ("spark.sql.catalog.spark_catalog" in conf) == delta
-
-
 def test_options_of_spark_submit_override_settings_and_measured_properties():
     given = {"spark.master": "yarn", "spark.ui.enabled": "true", "spark.executorEnv.A": "theirs"}
     conf = submitted_properties(load("spark.conf.spark.executorEnv.A=ours", "spark.conf.spark.x=ours"), given)

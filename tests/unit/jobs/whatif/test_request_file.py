@@ -1,4 +1,4 @@
-"""The what-ifs on a file of requests, which start no Spark: tenants are sized, and other quotas are tried."""
+"""The what-ifs on a file of requests: tenants are sized, and other quotas are tried."""
 
 import codecs
 import gzip
@@ -9,7 +9,7 @@ import re
 import pytest
 
 from jobs.observe.importing import EXAMPLE
-from jobs.whatif import backtest, recommend
+from jobs.whatif.audited_requests import backtest, recommend
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.request_file import FileRequests, backtest_file, open_requests, recommend_from_file
 from quota.algorithms.deduplication import Deduplication
@@ -18,6 +18,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, MutationQuotaError
 from quota.records.quota import Window
 from quota.settings import load_settings
+from quota.whatif.evaluation import Period
 from quota.whatif.rates import RateQuota
 from quota.whatif.recommendation import SizingInput, Tenancy
 from tests.support.deployment import with_sections
@@ -141,7 +142,7 @@ def read(base_settings, tmp_path):
 
     def _read(*lines, **times):
         (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
-        return list(FileRequests(base_settings, str(tmp_path / "requests.jsonl"), **times))
+        return list(FileRequests(base_settings, str(tmp_path / "requests.jsonl"), Period(**times)))
 
     return _read
 
@@ -161,7 +162,7 @@ def test_requests_can_be_limited_to_a_period(read):
 
 def test_standard_input_can_be_read_again(base_settings, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(at(7, 1) + b"\n" + at(8, 1))))
-    with open_requests(base_settings, "-") as requests:
+    with open_requests(base_settings, "-", Period()) as requests:
         assert [request.timestamp for request in requests] == [request.timestamp for request in requests] == [7, 8]
 
 
@@ -255,12 +256,12 @@ def test_an_unusable_candidate_is_reported(text, message):
 
 
 def run_backtest(settings):
-    backtest.backtest(settings, [], None, None)
+    backtest(settings, [], None, None)
 
 
 def run_recommend(settings):
     sizing = SizingInput(100.0, 0.2, None, settings.quota.window)
-    recommend.recommend(settings, sizing, Tenancy.USER)
+    recommend(settings, sizing, Tenancy.USER)
 
 
 @pytest.mark.parametrize("command", [run_backtest, run_recommend])

@@ -1,0 +1,161 @@
+"""The what-ifs on the audit's tables: DuckDB sorts the recorded decisions, and each is decided again as it comes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from itertools import chain, islice, pairwise, starmap
+
+import duckdb
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.audit.decisions import NEWEST, read_decisions
+from jobs.audit.quota_changes import read_quota_log
+from jobs.audit.tables.reader import bounded_duckdb, open_table, read_errors, to_datetime
+from jobs.audit.tables.specs import DECISIONS
+from jobs.progress import progress
+from jobs.whatif.candidates import parse_candidates
+from jobs.whatif.sizing import size_quotas
+from quota.callbacks.loading import check_callbacks
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import NotFound
+from quota.records.decision import Decision
+from quota.records.fields import MAX_EPOCH_MS
+from quota.settings import Settings
+from quota.timeline.change import to_change
+from quota.whatif.advice import Advice
+from quota.whatif.evaluation import Period, evaluate
+from quota.whatif.recommendation import SizingInput, Tenancy
+from quota.whatif.result import Result
+
+_STEP = 5_000
+"""The number of decisions after which the words on standard error change."""
+
+_MEMORY, _MORE_MEMORY = "192MB", "1GB"
+"""The memory of DuckDB, which sorts what is larger in a temporary folder, and that for requests of a hundred topics."""
+
+_THREADS = 1
+"""The threads of DuckDB: each needs some of that memory, and deciding takes longer than sorting."""
+
+_ROWS = """
+CREATE VIEW rows AS
+SELECT * FROM (FROM columns UNION ALL BY NAME FROM files) WHERE epoch_ms("timestamp") BETWEEN {first} AND {last}
+"""
+"""The rows of a period. A file lacks the columns that were added after it was written."""
+
+_LATE = f"""
+CREATE TABLE late AS
+SELECT * FROM (SELECT *, {NEWEST} AS newest FROM (SELECT "timestamp", source.* FROM rows)) WHERE newest > "timestamp"
+"""  # noqa: S608 a constant
+"""The requests before which a clock stepped back; found first, so that whole rows are sorted only once."""
+
+_DAYS = """
+SELECT day FROM (SELECT DISTINCT date_trunc('day', "timestamp") AS day FROM rows)
+WHERE NOT EXISTS (FROM late WHERE "timestamp" < day AND newest >= day) ORDER BY day
+"""
+"""The beginnings of days (UTC) before which no request comes that is in order after it."""
+
+_IN_ORDER = """
+SELECT rows.* FROM rows LEFT JOIN late
+ON late.topic = source.topic AND late."partition" = source."partition" AND late."offset" = source."offset"
+WHERE rows."timestamp" >= '{day}'::TIMESTAMPTZ AND rows."timestamp" < '{next}'::TIMESTAMPTZ
+ORDER BY coalesce(newest, rows."timestamp"), source.topic, source."partition", source."offset"
+"""
+
+_FOUND = 'SELECT 1 FROM rows WHERE epoch_ms("timestamp") >= $since LIMIT 1'
+
+
+class AuditedRequests:
+    """The rows of a period in a database; each iteration sorts them again, day by day."""
+
+    source = "the table"
+    outcome = "as recorded"
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, settings: Settings, period: Period) -> None:
+        self._db, self._settings = db, settings
+        ((self._count,),) = db.execute("SELECT count(*) FROM rows").fetchall()
+        ((late_ms,),) = db.execute('SELECT max(epoch_ms(newest) - epoch_ms("timestamp")) FROM late').fetchall()
+        self._days = [day for (day,) in db.execute(_DAYS).fetchall()]
+        self.period = replace(period, late_ms=late_ms or 0)
+
+    def __iter__(self) -> Iterator[Decision]:
+        """Yield the decisions by time, but those of a partition in its order: this is the order of each bucket."""
+        with read_errors(self._settings), progress(f"sorting {self._count:,} decisions") as tell:
+            days = pairwise([*self._days, "infinity"])
+            for number, decision in enumerate(chain.from_iterable(starmap(self._of_day, days))):
+                if number % _STEP == 0:
+                    tell(f"reading decisions: {number:,} of {self._count:,}")
+                yield decision
+
+    def _of_day(self, day: object, following: object) -> Iterator[Decision]:
+        query, count = _IN_ORDER.format(day=day, next=following), 0
+        try:
+            for decision in read_decisions(self._db.sql(query)):
+                yield decision
+                count += 1
+        except duckdb.OutOfMemoryException:
+            self._db.execute(f"SET memory_limit = '{_MORE_MEMORY}'")
+            yield from islice(read_decisions(self._db.sql(query)), count, None)
+
+
+@contextmanager
+def open_requests(settings: Settings, period: Period, *, with_earlier: bool = False) -> Iterator[AuditedRequests]:
+    """Provide the audited requests of a period, at least one, or also those before it."""
+    since, until = (0 if with_earlier else period.since or 0), period.until
+    with read_errors(settings):
+        table = open_table(settings, DECISIONS)
+    days = None if with_earlier else _date_of(period.since), _date_of(until)
+    with bounded_duckdb(_MEMORY) as db, table.files(*days) as files:
+        with read_errors(settings):
+            _create_rows(db, files, since, MAX_EPOCH_MS if until is None else until - 1)
+            found = db.execute(_FOUND, {"since": period.since or 0}).fetchall()
+        if not found:
+            why = ", run mutation-quota audit first" if period == Period() else " in that period"
+            raise NotFound(f"there are no decisions to replay: the table has none{why}")
+        yield AuditedRequests(db, settings, period)
+
+
+def _create_rows(db: duckdb.DuckDBPyConnection, files: Sequence[str], first: int, last: int) -> None:
+    columns = to_arrow_schema(DECISIONS.schema, timezone="UTC").empty_table()
+    db.execute(f"SET threads = {_THREADS}")
+    db.register("columns", columns)
+    (db.read_parquet(files, union_by_name=True) if files else db.from_arrow(columns)).create_view("files")
+    db.execute(_ROWS.format(first=first, last=last))
+    db.execute(_LATE)
+
+
+def _date_of(moment: int | None) -> date | None:
+    return None if moment is None else to_datetime(moment).date()
+
+
+def backtest(settings: Settings, candidates: Sequence[str], since: int | None, until: int | None) -> Result:
+    """Replay audited requests, with the recorded quotas and with each candidate.
+
+    Requests from `since` on and before `until` (epoch ms) count; earlier ones only charge the buckets.
+    """
+    check_callbacks(settings.quota.callbacks)
+    recorded = CallbackTimeline(settings.quota.callbacks)
+    parsed = parse_candidates(candidates, recorded, settings)
+    add_recorded_changes(recorded, settings)
+    with open_requests(settings, Period(since, until), with_earlier=True) as requests:
+        return evaluate(requests, parsed, requests.outcome, requests.period, reproduces=True)
+
+
+def add_recorded_changes(quotas: CallbackTimeline, settings: Settings) -> None:
+    """Add the audited quota changes to a timeline, in the log's order."""
+    with read_errors(settings):
+        entries = read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True)
+    for entry in entries:
+        quotas.add(to_change(entry.record, entry.timestamp))
+
+
+def recommend(
+    settings: Settings,
+    sizing: SizingInput,
+    tenancy: Tenancy,
+    period: tuple[int | None, int | None] = (None, None),
+) -> Advice:
+    """Recommend quotas from the audited requests of a period (epoch ms, without its end)."""
+    check_callbacks(settings.quota.callbacks)
+    with open_requests(settings, Period(*period)) as requests:
+        return size_quotas(settings, sizing, tenancy, requests)
