@@ -8,10 +8,9 @@ from quota.errors import NotFound
 from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.whatif.advice import Advice, make_advice, quota_records
-from quota.whatif.demands import measure_demands
 from quota.whatif.evaluation import Candidate, Period, evaluate
 from quota.whatif.rates import AlgorithmName, make_algorithm
-from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
+from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity, measure_demands
 
 
 class RecordedRequests(Protocol):

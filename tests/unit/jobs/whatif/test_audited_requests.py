@@ -16,9 +16,8 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.record import Source
 from quota.timeline.quota_file import read_quota_file
-from quota.whatif.demands import measure_demands
 from quota.whatif.evaluation import Period
-from quota.whatif.recommendation import SizingInput, Tenancy
+from quota.whatif.recommendation import SizingInput, Tenancy, measure_demands
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.audited import at_root, audited
 from tests.support.deployment import set_options, with_sections
