@@ -29,7 +29,6 @@ from quota.records.decision import Decision, Outcome
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
-from quota.records.result import MutationResult
 from quota.settings import Settings
 
 _ANSWER_SECONDS = 90.0
@@ -148,9 +147,7 @@ class _Example:
         with self._console.status(doing):
             while len(answers) < count:
                 check_queries([query])
-                answers.extend(
-                    received.answer for received in reader.read() if not isinstance(received.answer, MutationResult)
-                )
+                answers.extend(received.answer for received in reader.read())
                 if deadline.has_passed:
                     raise MutationQuotaError(f"{len(answers)} answers instead of {count} in {_ANSWER_SECONDS:.0f} s")
         return answers
