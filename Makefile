@@ -51,7 +51,7 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(CLASSES) $(S3_SERVER) ## all tests, three at a time; 8 to 11 min
+test: setup $(CLASSES) $(S3_SERVER) ## all tests, three at a time; 8 min, 10 the first time
 	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
