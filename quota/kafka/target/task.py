@@ -56,7 +56,10 @@ class Task:
         """Return whether a topic of `current` partitions, None if it does not exist, is in a state after this."""
         if self.operation is Operation.CREATE_PARTITIONS and current is None:
             return False
-        return current == self.partitions_after or current in self.grown_to
+        after = self.partitions_after
+        if current is None or after is None:
+            return current == after
+        return current == after or (current > after and current in self.grown_to)
 
 
 def admitted_topics(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
@@ -65,11 +68,16 @@ def admitted_topics(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
 
 
 def with_later_growth(tasks: Iterable[Task]) -> list[Task]:
-    """Return the tasks of a batch that may have been carried out before, each with the later growth of its topic."""
+    """Return the tasks of a batch that may have been carried out before, each with the later growth of its topic.
+
+    A growth that was read in another batch than the task before it is not known.
+    """
     known: list[Task] = []
     growth: dict[str, frozenset[int]] = {}
     for task in reversed(list(tasks)):
         known.append(replace(task, grown_to=growth.get(task.name, frozenset())) if task.maybe_done else task)
+        if task.validate_only or task.repeats is not None:
+            continue  # it changes nothing
         if task.operation is not Operation.CREATE_PARTITIONS:
             growth.pop(task.name, None)
         elif task.maybe_done and task.partitions_after is not None:

@@ -106,17 +106,24 @@ def test_a_task_is_done_if_the_topic_has_the_intended_state(mutation, current, d
         ([(CREATE, 2), (GROW, 5), (GROW, 6)], True, [2, 5, 6]),
         ([(CREATE, 2), (GROW, 5)], False, [2]),
         ([(CREATE, 2), (DELETE, 2), (CREATE, 3), (GROW, 5)], True, [2]),
+        ([(GROW, 9), (GROW, 6)], True, [9]),
+        ([(DELETE, 2), (GROW, 6)], True, [None]),
+        ([(CREATE, 2), (GROW, 5, True)], True, [2]),
+        ([(CREATE, 2), (DELETE, 2, True), (GROW, 5)], True, [2, 5]),
     ],
 )
-def test_a_creation_that_may_be_done_is_done_if_the_topic_has_grown_since(operations, maybe, done):
-    """Of a batch that a killed applier began, any tasks may have been carried out; another topic's growth is none."""
+def test_a_task_that_may_be_done_is_done_if_the_topic_has_grown_since(operations, maybe, done):
+    """Of a batch that a killed applier began, any tasks may have been carried out.
+
+    Neither the growth of another topic nor one that is only validated counts.
+    """
     tasks = [
-        replace(task(operation, partitions=count, count=count if operation is GROW else None), maybe_done=maybe)
-        for operation, count in operations
+        task(operation, partitions=count, validate_only=bool(validated), count=count if operation is GROW else None)
+        for operation, count, *validated in operations
     ]
-    other = replace(task(GROW, "b", count=9), maybe_done=maybe)
-    creation = with_later_growth([*tasks, other])[0]
-    assert [count for count in range(1, 10) if creation.is_done(count)] == done
+    other = task(GROW, "b", count=8)
+    first, *_ = with_later_growth(replace(each, maybe_done=maybe) for each in [*tasks, other])
+    assert [count for count in (None, *range(1, 10)) if first.is_done(count)] == done
 
 
 def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
