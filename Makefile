@@ -51,7 +51,7 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(CLASSES) $(S3_SERVER) ## all tests, three at a time; 8 min, 10 the first time
+test: setup $(CLASSES) $(S3_SERVER) ## all but the nightly tests, three at a time; 8 min, 10 the first time
 	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
@@ -60,7 +60,7 @@ test-unit: setup ## tests that need no JVM; 2 min
 test-spark: setup $(CLASSES) ## transforms and streams of files, on Spark; a few minutes
 	@$(BIN)/pytest tests/spark
 
-test-integration: setup $(CLASSES) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
+test-integration: setup $(CLASSES) $(S3_SERVER) ## the jobs with a real broker and Delta; 5 min
 	@$(BIN)/pytest $(PARALLEL) tests/integration tests/readme
 
 test-yarn: setup $(YARN_JARS) ## the package on YARN, as in `make nightly`; 5 min
@@ -93,7 +93,7 @@ bench: setup ## latency and throughput, into docs; 15 to 25 min
 conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
 	@$(BIN)/python -m tests.evidence.conformance --out docs/evidence
 
-gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
+gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; needs Go and Node.js; minutes
 	@$(BIN)/python -m tests.evidence.gateway.conformance --out docs/evidence/gateway
 
 gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min

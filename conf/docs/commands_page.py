@@ -116,7 +116,7 @@ def _is_option(parameter: Any) -> bool:  # noqa: ANN401
 
 
 def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
-    """Return the name and help of an option, because a name can have two meanings, such as `--config` of `topics`."""
+    """Return the name and help of an option, because a name can have two meanings, such as `--topic`."""
     return option.opts[0], option.help or ""
 
 

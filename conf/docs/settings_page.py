@@ -8,7 +8,7 @@ from quota.settings import Settings
 
 READ_BY = {
     "kafka": "all programs that connect to Kafka",
-    "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, "
+    "target": "`gateway`, `applier`, `QuotaAdminClient`, `quotas push|pull|drift`, "
     "`callback publish-metadata`, `observe snapshot|follow`: the programs that connect to the cluster whose "
     "topics are changed",
     "storage": "`enforce`, `audit`, `run`, `maintain`, and the commands that read the checkpoint or the "
@@ -20,13 +20,13 @@ READ_BY = {
     "(`buckets`, `quotas`, `callback`)",
     "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
     "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "
-    "`topics`; the commands that replay decisions, as `quota`; all programs that create or check topics",
+    "the commands that replay decisions, as `quota`; all programs that create or check topics",
     "enforce": "`enforce`, `run`; `max_requests_per_batch` also `applier`",
     "audit": "`audit`, `enforce` with `enforce.with_audit`, `run`, `demo`, and `maintain`",
     "applier": "`applier`",
     "gateway": "`gateway`",
     "observe": "`observe`",
-    "client": "`QuotaAdminClient`, `topics`",
+    "client": "`QuotaAdminClient`",
     "metrics": "the services: `enforce`, `audit`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`; and `run`",
     "logging": "all programs",

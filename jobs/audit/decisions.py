@@ -35,7 +35,8 @@ _ORDER = ("topic", '"partition"', '"offset"')
 NEWEST = 'max("timestamp") OVER (PARTITION BY topic, "partition" ORDER BY "offset")'
 """The first key of the order of requests in SQL, before topic, partition and offset: the newest time in the partition.
 
-Within a partition the offset decides, even if a clock stepped back (`quota.admission.decide.in_order`).
+Within a partition the offset decides, even if a clock stepped back, as in `quota.admission.decide.in_order`, but over
+all buckets of the partition.
 """
 
 _ROWS = 2_000
@@ -183,8 +184,13 @@ def to_decisions(rows: pa.Table) -> list[Decision]:
 
 def read_decisions(rows: duckdb.DuckDBPyRelation) -> Iterator[Decision]:
     """Yield the decisions of rows of the table; columns that an older version lacks have their defaults."""
-    for batch in rows.project(_JSON).to_arrow_reader(_ROWS):
-        yield from map(_decode, batch.column(0).to_pylist())
+    try:
+        for batch in rows.project(_JSON).to_arrow_reader(_ROWS):
+            yield from map(_decode, batch.column(0).to_pylist())
+    except OSError as error:  # Arrow's reader has the text of DuckDB's error alone
+        if "Out of Memory Error" not in str(error):
+            raise
+        raise duckdb.OutOfMemoryException(str(error)) from None
 
 
 def _json() -> str:

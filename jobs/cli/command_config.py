@@ -57,7 +57,7 @@ _TOKEN_OPTIONS = {
 }
 _EXTENSION = "extension_"
 _PROPERTY_NAME = re.compile(r"acks|retries|[a-z][a-z0-9]*(\.[a-z0-9-]+)+")
-_ASSIGNED = re.compile("[=:]")
+_ASSIGNED = re.compile(r"\s*(?:[^\\=:\s]|\\.)+\s*[=:]", re.DOTALL)
 _MAX_NAMED = 3
 
 
@@ -108,7 +108,7 @@ def _read(file: Path, option: str) -> dict[str, str]:
     for element in elements:
         if isinstance(element, KeyValue):
             properties[element.key] = element.value
-            is_property = _PROPERTY_NAME.fullmatch(element.key) and _ASSIGNED.search(element.source)
+            is_property = _PROPERTY_NAME.fullmatch(element.key) and _ASSIGNED.match(element.source)
             if element.key not in _KNOWN and not is_property:  # the text of a different file, which may be a secret
                 raise BadInput(
                     f"{option}: line {line} is not KEY=VALUE with a key of Kafka's clients; "

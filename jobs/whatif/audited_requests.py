@@ -79,7 +79,7 @@ class AuditedRequests:
         self.period = replace(period, late_ms=late_ms or 0)
 
     def __iter__(self) -> Iterator[Decision]:
-        """Yield the decisions by time, but those of a partition in its order: this is the order of each bucket."""
+        """Yield the decisions by time, but those of a partition, and so of its buckets, in the partition's order."""
         with read_errors(self._settings), progress(f"sorting {self._count:,} decisions") as tell:
             days = pairwise([*self._days, "infinity"])
             for number, decision in enumerate(chain.from_iterable(starmap(self._of_day, days))):
@@ -121,7 +121,11 @@ def _create_rows(db: duckdb.DuckDBPyConnection, files: Sequence[str], first: int
     db.register("columns", columns)
     (db.read_parquet(files, union_by_name=True) if files else db.from_arrow(columns)).create_view("files")
     db.execute(_ROWS.format(first=first, last=last))
-    db.execute(_LATE)
+    try:
+        db.execute(_LATE)
+    except duckdb.OutOfMemoryException:
+        db.execute(f"SET memory_limit = '{_MORE_MEMORY}'")
+        db.execute(_LATE)
 
 
 def _date_of(moment: int | None) -> date | None:

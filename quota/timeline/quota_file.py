@@ -162,7 +162,7 @@ class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[mi
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
         if len(mapping) < len(node.value):
             keys = [key.value for key, _ in node.value]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            twice = next((key for key in keys if keys.count(key) > 1), "null")  # which has several forms
             raise yaml.constructor.ConstructorError(None, None, f"{twice} is given twice", node.start_mark)
         return mapping
 

@@ -92,6 +92,12 @@ def test_every_selector_finds_the_pods_that_it_is_for(everything):
     assert found == expected
 
 
+def test_one_gateway_of_two_at_a_time_may_be_evicted_and_no_other_service_is_held(everything):
+    budgets = of_kind(everything, "PodDisruptionBudget")
+    assert {name: budget["spec"]["maxUnavailable"] for name, budget in budgets.items()} == {"-gateway": 1}
+    assert deployments(everything)["gateway"]["spec"]["replicas"] == 2
+
+
 @pytest.mark.parametrize("name", PROBED)
 def test_a_service_runs_unprivileged_without_a_token_and_writes_only_to_its_volumes(name, everything):
     """It meets Kubernetes' restricted policy for pods, with an account of its own and a read-only root file system."""

@@ -118,6 +118,7 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
         ("hunter2\n", f"line 1 {OTHER}"),
         ("hunter2=\n", f"line 1 {OTHER}"),
         ("hunter2.word hunter2\n", f"line 1 {OTHER}"),
+        ("machine.login hunter2:password=x\n", f"line 1 {OTHER}"),
         ("# one \\\nsecurity.protocol=\\\nSSL\n\nretries=3\nhunter2 hunter2: 1\n", f"line 6 {OTHER}"),
         ("-----BEGIN PRIVATE KEY-----\nhunter2==\n-----END PRIVATE KEY-----\n", f"line 1 {OTHER}"),
     ],

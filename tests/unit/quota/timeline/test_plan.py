@@ -222,6 +222,7 @@ def test_an_invalid_entry_is_named_by_its_path_and_value(entry, error):
         (b"- a\n", "a list; write it below a line 'quotas:'"),
         (b"quotas: [\n", "line 2, column 1: not YAML: did not find expected node content"),
         (b"quotas:\n- {comment: a, comment: b}\n", "line 2, column 3: not YAML: comment is given twice"),
+        (b"quotas:\n- {entity: {}, ~: 1, null: 2}\n", "line 2, column 3: not YAML: null is given twice"),
         (b"quotas:\n- *x\n", "line 2: aliases are not supported; write the value again"),
         (b"quotas: &x\n- *x\n", "line 2: aliases are not supported; write the value again"),
         (b"[" * 100_000, "nested too deeply"),
