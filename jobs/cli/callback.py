@@ -37,7 +37,7 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
       mutation-quota callback describe -o yaml
     """
     settings = kafka.read()
-    from jobs.report.quota_history import format_callback
+    from jobs.audit.quota_history import format_callback
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
@@ -90,7 +90,7 @@ def alter(
     moment = parse_effective_at(effective_at)
     if class_name is not None:
         _check_allowed(class_name, settings)
-    from jobs.report.quota_history import format_callback
+    from jobs.audit.quota_history import format_callback
     from quota.kafka.quotas.writer import alter_callback
 
     def make_record(present: CallbackSetting) -> CallbackRecord:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from jobs.audit.quota_history import ChangeDescriber, DescribedChange
 from jobs.dashboard.decisions import KEPT_MS, RecentDecisions, Summary, summarize
 from jobs.dashboard.load import Load
 from jobs.dashboard.tenants import Tenants
 from jobs.metrics.totals import MutationCounts
-from jobs.report.changes import ChangeDescriber, DescribedChange
 from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer

@@ -10,9 +10,9 @@ import msgspec
 import pyarrow.dataset as ds
 
 from jobs.audit.quota_changes import log_position, row_to_entry
+from jobs.audit.quota_history import ChangeDescriber, DescribedChange
 from jobs.audit.tables.reader import bounded_duckdb, to_datetime
 from jobs.report import queries
-from jobs.report.changes import ChangeDescriber, DescribedChange
 from jobs.report.figures import Figures, Letters, Period, Series
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import NotFound

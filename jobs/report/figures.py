@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from jobs.report.changes import DescribedChange
+from jobs.audit.quota_history import DescribedChange
 from quota.errors import BadInput
 from quota.text import format_tags, format_time
 from quota.whatif.result import Result, Totals

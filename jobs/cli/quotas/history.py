@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from jobs.audit.quota_history import change_text, to_history
 from jobs.cli.options import KafkaOptions, PeriodOptions
 from jobs.cli.output import OutputOptions, print_table, table_time
 from jobs.cli.quotas.entities import EntityOptions
 from jobs.cli.quotas.text import entity_cells
-from jobs.report.quota_history import change_text, to_history
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord
 from quota.text import format_time, plural

@@ -1,6 +1,6 @@
 """Answers and quotas with nasty values that are still records: everything that processes them does so to the end."""
 
-from jobs.report.changes import ChangeDescriber
+from jobs.audit.quota_history import ChangeDescriber
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.explanation.explanation import Neighbours, explain
