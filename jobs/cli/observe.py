@@ -55,8 +55,7 @@ def import_(
     """
     if example == bool(logs):
         raise BadInput("expected request logs as FILE, or --example")
-    from jobs.observe.importing import EXAMPLE, import_logs
-    from jobs.observe.snapshot import read_snapshot
+    from jobs.observe.importing import EXAMPLE, import_logs, read_snapshot
 
     settings = where.read()
     known = read_snapshot(snapshot).partitions if snapshot else {}
@@ -109,7 +108,7 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
       mutation-quota observe snapshot --output-file topics.json
       mutation-quota observe snapshot --bootstrap-server broker:9092
     """
-    from jobs.observe.snapshot import take_snapshot
+    from jobs.observe.importing import take_snapshot
     from quota.records import codec
 
     file.check(output)

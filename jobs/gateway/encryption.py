@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.gateway.buffers import share_tls_buffer
 from jobs.gateway.watched import Watched
-from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
 from quota.gateway.certificates import end_of, name_of, subject_of
 from quota.kafka.brokers.connection import tls_context
 from quota.records.request import ANONYMOUS
 from quota.settings.gateway import GatewaySettings
+from quota.settings.principals import PrincipalRules
 from quota.settings.security.clients import Security
 from quota.settings.security.files import read_certificates, secret_file, secret_value
 

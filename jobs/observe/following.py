@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from jobs.metrics.stats import FollowStats
-from jobs.observe.snapshot import take_snapshot
+from jobs.observe.importing import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
-from quota.admission.principals import PrincipalRules
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
 from quota.kafka.timing import Every
@@ -21,6 +20,7 @@ from quota.observation.request_log import mutation_lines, read_line
 from quota.records import codec
 from quota.records.request import MutationRequest
 from quota.settings import Settings
+from quota.settings.principals import PrincipalRules
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Follower:
         self._others = positions  # the positions of logs that are not followed now are preserved
         self._times = {name: LogTime(own.zone) for name in self._tails}
         sizes = TopicSizes(take_snapshot(settings).partitions, own.default_partitions or None)
-        self._observer = Observer(sizes, PrincipalRules(own.principal_mapping_rules))
+        self._observer = Observer(sizes, PrincipalRules(own.principal_mapping_rules).user)
         self._place_due = Every(_PLACE_SECONDS)
         self._write([])  # stores the start position of each log, even if this program ends soon
 

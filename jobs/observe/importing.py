@@ -1,4 +1,7 @@
-"""`observe import`: converts request logs of any number of brokers to a file of mutation requests."""
+"""`observe import`: converts request logs of any number of brokers to a file of mutation requests.
+
+A snapshot of the cluster's topics says which of them existed before the logs begin.
+"""
 
 import os
 from collections import Counter
@@ -12,15 +15,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+import msgspec
+
 from jobs.observe.collection import PART, Collection, PartWriter
-from jobs.observe.scanning import Found, scan
-from jobs.observe.segments import Segment, saved, segments
+from jobs.observe.scanning import Found, Segment, saved, scan, segments
 from jobs.progress import Tell, progress
-from quota.admission.principals import PrincipalRules
+from quota.errors import BadInput, BadRecord
+from quota.kafka.timing import now_ms
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
 from quota.records import codec
+from quota.records.fields import EpochMs
 from quota.records.request import Operation
+from quota.settings import Settings
 from quota.settings.jobs import ObserveSettings
+from quota.settings.principals import PrincipalRules
 from schemas.documents.observation import LogSummary, ReadLog
 
 EXAMPLE = Path(__file__).with_name("example.log.gz")
@@ -29,6 +38,32 @@ EXAMPLE = Path(__file__).with_name("example.log.gz")
 _FEW_BYTES = 32 * 1024 * 1024
 
 _MB = 1_000_000
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The partitions of each topic, by name."""
+
+    at: EpochMs
+    partitions: dict[str, int]
+
+
+_snapshot_decoder = msgspec.json.Decoder(Snapshot)
+
+
+def take_snapshot(settings: Settings) -> Snapshot:
+    """Return the topics of the target cluster."""
+    cluster = read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
+    return Snapshot(now_ms(), {topic: len(leaders) for topic, leaders in cluster.topics.items()})
+
+
+def read_snapshot(file: Path) -> Snapshot:
+    """Read a snapshot."""
+    try:
+        return codec.decode(file.read_bytes(), _snapshot_decoder)
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    except BadRecord as error:
+        raise BadInput(f"{file}: not a file of mutation-quota observe snapshot: {error}") from None
 
 
 def import_logs(
@@ -46,7 +81,7 @@ def import_logs(
     """
     files = list({file.resolve(): file for file in reversed(files)}.values())[::-1]  # overlapping patterns
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
-    observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules))
+    observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules).user)
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         logs = _read_all(files, settings.zone, Path(folder), quiet=quiet)
         with closing(Collection(Path(folder))) as collection:

@@ -10,8 +10,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from jobs.observe.scanning import check_end
-from jobs.observe.segments import is_compressed, open_log
+from jobs.observe.scanning import check_end, is_compressed, open_log
 from quota.errors import BadInput
 from quota.observation.wrapping import join
 

@@ -1,12 +1,11 @@
 """Mutation requests from logged requests: the user, the cost, and the cluster's answer."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
-from quota.admission.principals import PrincipalRules
 from quota.errors import ErrorCode
 from quota.observation.request_log import LoggedRequest, LoggedTopic
 from quota.records.fields import EpochMs
@@ -107,11 +106,11 @@ class Counts:
 class Observer:
     """Turns logged requests, in the order of time, into mutation requests."""
 
-    def __init__(self, sizes: TopicSizes, rules: PrincipalRules) -> None:
-        """Start at the beginning of a log, with the topics before it and the names of users by their principals."""
+    def __init__(self, sizes: TopicSizes, user_of: Callable[[str], str]) -> None:
+        """Start at the beginning of a log, with the topics before it, and the user of a principal of the log."""
         self.counts = Counts()
         self._sizes = sizes
-        self._rules = rules
+        self._user_of = user_of
 
     def observe(self, logged: LoggedRequest) -> MutationRequest | None:
         """Return the request that quotas would have decided; None if all of it failed for other reasons."""
@@ -140,7 +139,7 @@ class Observer:
             logged.operation,
             logged.api_version,
             topics,
-            self._rules.user(logged.principal),
+            self._user_of(logged.principal),
             logged.client_id or "",
             logged.validate_only,
             apply=False,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
+from quota.settings.principals import PrincipalRules
 
 
 class Section(BaseModel):

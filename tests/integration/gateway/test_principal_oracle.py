@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from jobs.spark.installation import jars_folder
-from quota.admission.principals import PrincipalRules
 from quota.gateway.certificates import encode, name_of, sequence
+from quota.settings.principals import PrincipalRules
 from tests.support.java_source import java_command
 
 _SUBJECTS = 6000

@@ -13,11 +13,11 @@ from jobs.gateway.listeners import Listener
 from jobs.gateway.probe import advertised_addresses, broker_failure, follow_brokers, follow_joins
 from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
-from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput, ClusterError
 from quota.gateway.addresses import Addresses
 from quota.gateway.stats import GatewayStats
 from quota.settings.gateway import GatewaySettings
+from quota.settings.principals import PrincipalRules
 from quota.settings.security.clients import Security
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.observe import segments
+from jobs.observe import scanning
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
 from quota.settings.jobs import ObserveSettings
@@ -133,7 +133,7 @@ def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path, monkeypat
 
     Processes read segments of the log: no line is lost or duplicated where they end.
     """
-    monkeypatch.setattr(segments, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(scanning, "_BLOCK_BYTES", 1000)
     pairs = [
         (
             created(at(9), (f"t-{n}", 100), correlation_id=2 * n, totalTimeMs=0.4),
@@ -141,7 +141,7 @@ def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path, monkeypat
         )
         for n in range(20)
     ]
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes or len(b"".join(pairs[10])))
+    monkeypatch.setattr(scanning, "SEGMENT_BYTES", segment_bytes or len(b"".join(pairs[10])))
     rotated = write(tmp_path, "log.1", created(at(8), ("first", 1)), *[line for pair in pairs[:10] for line in pair])
     log = write(tmp_path, "log", *[line for pair in pairs[10:] for line in pair])
     summary, requests = imported(log, rotated)
@@ -153,8 +153,8 @@ def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path, monkeypat
 @pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "fluent bit"])
 @pytest.mark.parametrize("block_bytes", [64, 20_000, 1_000_000])
 def test_a_line_that_was_cut_into_pieces_is_joined_wherever_blocks_end(tmp_path, monkeypatch, wrapper, block_bytes):
-    monkeypatch.setattr(segments, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 10_000)
+    monkeypatch.setattr(scanning, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(scanning, "SEGMENT_BYTES", 10_000)
     lines = [created(AT, (f"t-{n}", 3), correlation_id=n) for n in range(5)]
     storm = created(AT, *[(f"storm-{n}", 12) for n in range(400)], correlation_id=99)
     wrapped = [f"{piece}\n".encode() for line in [*lines, storm] for piece in WRAPPERS[wrapper](line.decode()[:-1])]

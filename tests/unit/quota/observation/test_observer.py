@@ -4,11 +4,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from quota.admission.principals import PrincipalRules
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer, TopicSizes
 from quota.observation.request_log import read_line
 from quota.records.request import Observed, Operation
+from quota.settings.principals import PrincipalRules
 from tests.support.request_log import created, deleted, grown, line
 
 AT = "2026-11-22 17:39:55,315"
@@ -16,7 +16,7 @@ RECEIVED = 1_795_369_195_265
 
 
 def observer(**known):
-    return Observer(TopicSizes(known), PrincipalRules())
+    return Observer(TopicSizes(known), PrincipalRules().user)
 
 
 def observe(by, line):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
+from quota.settings.principals import PrincipalRules
 
 RULES = (
     "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L,"
