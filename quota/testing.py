@@ -13,16 +13,24 @@ from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import Callbacks, CallbackSetting
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.quota import Quota, Window
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogRecord, read_quota_log_record
+from quota.records.levels import Resolution
+from quota.records.quota_log import (
+    CallbackRecord,
+    Callbacks,
+    CallbackSetting,
+    Cluster,
+    ClusterRecord,
+    Quota,
+    QuotaLogRecord,
+    Window,
+    read_quota_log_record,
+)
 from quota.records.record import Record, Source
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
 from quota.timeline.change import quota_record, to_change
-from quota.timeline.levels import Resolution
 
 __all__ = ["CallbackHarness"]
 

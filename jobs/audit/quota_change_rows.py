@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from quota.records import codec
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import QUOTA_CONFIGS
 from quota.records.quota_log import (
+    QUOTA_CONFIGS,
     CallbackRecord,
+    CallbackSetting,
     Cluster,
     ClusterRecord,
     QuotaLogRecord,

@@ -5,9 +5,7 @@ from typing import Any
 
 import msgspec
 
-from quota.records.callback import CallbackSetting
-from quota.records.quota import QUOTA_CONFIGS, Quota
-from quota.records.quota_log import ClusterRecord, QuotaLogEntry
+from quota.records.quota_log import QUOTA_CONFIGS, CallbackSetting, ClusterRecord, Quota, QuotaLogEntry
 from quota.settings.secrets import mask_secrets
 from quota.text import format_duration, format_tags, format_time, plural, printable
 from quota.timeline.change import (

@@ -9,7 +9,8 @@ from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_a
 from quota.errors import MutationQuotaError
 from quota.records.entity import Tags
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota, Window
+from quota.records.levels import Limit
+from quota.records.quota_log import Quota, Window
 from schemas.documents.buckets import Buckets, ListedBucket
 
 if TYPE_CHECKING:  # it imports Spark, which the command line does without

@@ -19,8 +19,7 @@ from jobs.cli.quotas.log import prepare_quota_topic, sign
 from jobs.cli.times import parse_effective_at, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput, NotFound
-from quota.records.callback import CallbackSetting
-from quota.records.quota_log import CallbackRecord, ClusterRecord
+from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
 from schemas.documents.cluster import Callback, CallbackChange, PublishedCluster, ScheduledCallback

@@ -9,9 +9,9 @@ from jobs.cli.output import OutputOptions, print_table, print_text, print_warnin
 from jobs.spark.installation import jars_folder
 from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
+from quota.planning.warnings import user_warnings
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
-from quota.timeline.warnings import user_warnings
 from schemas.documents.settings import SettingsInForce
 
 Names = Annotated[

@@ -59,7 +59,7 @@ def recommend(
     span = period.parse()
     file.check(None if file.output_file is None else output)  # a recommendation takes minutes
     settings = where.read()
-    from quota.timeline.quota_file import write_quota_file
+    from quota.planning.quota_file import write_quota_file
     from quota.whatif.recommendation import SizingInput
 
     sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)

@@ -12,9 +12,9 @@ from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.decision import Decision
-from quota.records.quota import Limit, Window
+from quota.records.levels import Limit, Resolution
+from quota.records.quota_log import Window
 from quota.text import format_tags, legible
-from quota.timeline.levels import Resolution
 
 _MINUTE_MS = 60_000
 _KEPT_MINUTES = 60

@@ -16,12 +16,11 @@ from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING, Positive
-from quota.records.quota import BURST_CONFIG, RATE_CONFIG, Quota, Window
-from quota.records.quota_log import QuotaLogEntry
+from quota.records.levels import Resolution
+from quota.records.quota_log import BURST_CONFIG, RATE_CONFIG, Quota, QuotaLogEntry, Window
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
-from quota.timeline.levels import Resolution
 from quota.whatif.evaluation import Effect, EffectCounts
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals

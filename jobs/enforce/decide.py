@@ -19,7 +19,7 @@ from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from schemas.buckets import STATE
 from schemas.kafka import ANSWER
 

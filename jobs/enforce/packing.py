@@ -15,8 +15,8 @@ from quota.admission.policy import Policy
 from quota.admission.validation import parse_valid
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
+from quota.records.levels import Resolution, ResolvedRequest
 from quota.records.record import Record, Source
-from quota.timeline.levels import Resolution, ResolvedRequest
 
 _BUCKET_PREFIX = '["'
 """The beginning of a bucket's key, which is JSON; the key of records without a bucket is their partition: [3]."""

@@ -6,7 +6,7 @@ import msgspec
 
 from quota.algorithms.deduplication import AdmittedRequests
 from quota.algorithms.token_bucket import Bucket, Clock
-from quota.records.quota import Quota
+from quota.records.quota_log import Quota
 
 
 class _More(msgspec.Struct, omit_defaults=True):

@@ -15,9 +15,9 @@ from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals, TenantMetrics
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
+from quota.planning.cluster import KINDS
 from quota.records.decision import Outcome
 from quota.records.request import Operation
-from quota.timeline.cluster_plan import KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from quota.kafka.timing import LoopStats
+from quota.planning.cluster import RateDifference
 from quota.records.request import MutationRequest
 from quota.text import plural
-from quota.timeline.cluster_plan import RateDifference
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, as_received
 from quota.records.entity import Tags
-from quota.records.quota import Limit, Window
+from quota.records.levels import Limit
+from quota.records.quota_log import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from jobs.stopping import stop_signals
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
+from quota.planning.cluster import RateDifference, Wanted, differences, wanted_rates
+from quota.planning.plan import Step
 from quota.records.entity import QuotaEntity
 from quota.settings import Settings
-from quota.timeline.cluster_plan import RateDifference, Wanted, differences, wanted_rates
-from quota.timeline.plan import Step
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from jobs.whatif.simulate import read_quotas_of_file
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.settings import Settings
 from quota.whatif.evaluation import Candidate
 from quota.whatif.rates import AlgorithmName, make_algorithm

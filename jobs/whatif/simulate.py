@@ -10,14 +10,13 @@ from jobs.storage.whole_file import read_whole
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord
-from quota.records.callback import Callbacks
+from quota.planning.quota_file import is_json_lines, read_quota_file
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Callbacks, QuotaRecord
 from quota.settings import Settings
 from quota.timeline.change import to_change
-from quota.timeline.quota_file import is_json_lines, read_quota_file
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.simulation import read_quotas, simulate
 

@@ -8,8 +8,8 @@ import msgspec
 from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome, Repeat, Shadow, TopicDecision
+from quota.records.levels import ResolvedRequest
 from quota.records.request import MutationRequest, TopicMutation
-from quota.timeline.levels import ResolvedRequest
 
 T = TypeVar("T")
 

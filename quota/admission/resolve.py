@@ -7,8 +7,8 @@ from quota.admission.validation import valid_request
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.dead_letter import DeadLetter, make_dead_letter
+from quota.records.levels import EXEMPT, Resolution, ResolvedRequest
 from quota.records.record import Record
-from quota.timeline.levels import EXEMPT, Resolution, ResolvedRequest
 
 
 def resolve(record: Record, quotas: CallbackTimeline, policy: Policy) -> ResolvedRequest | DeadLetter:

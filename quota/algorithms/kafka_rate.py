@@ -6,7 +6,7 @@ from typing import Self
 
 import msgspec
 
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 
 
 class Sample(msgspec.Struct, frozen=True):

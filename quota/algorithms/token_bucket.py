@@ -19,10 +19,10 @@ from quota.algorithms.deduplication import (
     digest_of,
 )
 from quota.records.decision import Decision
-from quota.records.quota import Limit, Quota, Window
+from quota.records.levels import Limit, ResolvedRequest
+from quota.records.quota_log import Quota, Window
 from quota.records.record import Source
 from quota.records.request import Mode, TopicMutation
-from quota.timeline.levels import ResolvedRequest
 
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""

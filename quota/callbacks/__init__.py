@@ -13,8 +13,7 @@ from quota.callbacks.interface import (
 )
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import Cluster
+from quota.records.quota_log import Cluster, Quota
 
 __all__ = [
     "ClientQuotaCallback",

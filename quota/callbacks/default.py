@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, KafkaPrincipal
 from quota.records.entity import NO_TAGS
+from quota.records.levels import levels
 from quota.records.quota_log import Cluster
-from quota.timeline.levels import levels
 
 
 class DefaultQuotaCallback:

@@ -20,7 +20,7 @@ import msgspec
 
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.interface import ClientQuotaType, KafkaPrincipal, QuotaValue
-from quota.records.quota import Quota
+from quota.records.quota_log import Quota
 
 _PREFIX = "group."
 

@@ -16,11 +16,9 @@ from quota.callbacks.interface import (
 from quota.callbacks.loading import CALLBACK_EXCEPTIONS, describe_error, load_callback
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import CallbackSetting
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags
-from quota.records.quota import Quota
-from quota.records.quota_log import Cluster
-from quota.timeline.levels import levels
+from quota.records.levels import levels
+from quota.records.quota_log import CallbackSetting, Cluster, Quota
 from quota.timeline.timeline import MAX_CACHED_NAME
 
 _log = logging.getLogger(__name__)

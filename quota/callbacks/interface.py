@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol, Self
 from msgspec import UNSET, UnsetType
 
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import Cluster
+from quota.records.quota_log import Cluster, Quota
 
 
 class ClientQuotaType(enum.Enum):

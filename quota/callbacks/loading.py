@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from quota.callbacks.interface import ClientQuotaCallback
 from quota.errors import BadInput
-from quota.records.callback import Callbacks, CallbackSetting
+from quota.records.quota_log import Callbacks, CallbackSetting
 
 _MAX_SHOWN = 300  # characters of a callback's error message
 

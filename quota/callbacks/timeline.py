@@ -11,23 +11,21 @@ import msgspec
 
 from quota.callbacks.instance import CallbackInstance
 from quota.records import codec
-from quota.records.callback import Callbacks, CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit
-from quota.records.quota_log import Cluster
+from quota.records.levels import Limit, Resolution, levels
+from quota.records.quota_log import Callbacks, CallbackSetting, Cluster
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
     CallbackChange,
     Change,
     ClusterChange,
+    EffectiveChanges,
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.levels import Resolution, levels
 from quota.timeline.timeline import QuotaTimeline
-from quota.timeline.versions import Versions
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)
 
@@ -56,7 +54,9 @@ class CallbackTimeline:
         self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
-        self._settings = Versions[CallbackChange](partial(CallbackChange.after, default=self._callbacks.setting))
+        self._settings = EffectiveChanges[CallbackChange](
+            partial(CallbackChange.after, default=self._callbacks.setting)
+        )
         self._instances: list[CallbackInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:

@@ -14,10 +14,10 @@ from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
 from quota.explanation.refill import Refill, compute_refill, find_last_write
 from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota, Window
+from quota.records.levels import Limit, Resolution, ResolvedRequest
+from quota.records.quota_log import Quota, Window
 from quota.records.record import Record
 from quota.records.request import Mode
-from quota.timeline.levels import Resolution, ResolvedRequest
 
 _TOLERANCE = 1e-9
 """Smaller differences of tokens, relative to them and in mutations, are rounding errors."""

@@ -6,10 +6,9 @@ import msgspec
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.records.callback import Callbacks
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import QuotaLogEntry
+from quota.records.quota_log import Callbacks, QuotaLogEntry
 from quota.timeline.change import QuotaChange, to_change
 
 

@@ -11,7 +11,8 @@ from quota.algorithms.token_bucket import Bucket, clock_of, is_reset, tokens_at
 from quota.explanation.quota_history import QuotaHistory
 from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota, Window
+from quota.records.levels import Limit
+from quota.records.quota_log import Quota, Window
 
 
 class Origin(enum.Enum):

@@ -14,7 +14,7 @@ from quota.errors import ErrorCode
 from quota.gateway.mutations.operations import BrokerCall, MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG
+from quota.records.quota_log import RATE_CONFIG
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
 

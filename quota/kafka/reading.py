@@ -18,7 +18,7 @@ from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.kept_client import KeptClient
 from quota.kafka.timing import Deadline, Every
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.wire.protocol import Address

@@ -1,15 +1,112 @@
-"""The records of the quota log and their reader."""
+"""The quota log: its records, the quotas and callbacks that they set, and their reader."""
 
-from typing import Annotated, TypeAlias
+import sys
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.fields import DebtMs, EpochMs, Name, Positive
-from quota.records.quota import Quota
+from quota.text import format_configs
+
+RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"
+
+
+class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RATE_CONFIG, "burst": BURST_CONFIG}):
+    """A quota: a rate in partition mutations per second, and options that Kafka does not have."""
+
+    rate: Positive
+    burst: Positive | None = None
+    """The mutations that may be made at once; None for KIP-599's Q * S * W."""
+    max_debt_ms: DebtMs | None = None
+    """The longest throttle time that one large mutation can cause: debt beyond it is forgiven. None for no limit."""
+    shadow: bool = False
+    """Whether the quota is evaluated and reported but not enforced: everything is admitted."""
+
+    def __str__(self) -> str:
+        """Return the quota in the notation of `--add-config`."""
+        return format_configs(self.configs)
+
+    @property
+    def configs(self) -> dict[str, Any]:
+        """The values of the configs, by their names."""
+        return {name: getattr(self, field) for name, field in QUOTA_CONFIGS.items()}
+
+    @property
+    def bounds(self) -> tuple[float, float | None, int | None]:
+        """The rate, burst and maximum debt: everything that changes the tokens of a bucket."""
+        return self.rate, self.burst, self.max_debt_ms
+
+
+QUOTA_CONFIGS = {field.encode_name: field.name for field in msgspec.structs.fields(Quota)}
+"""The configs of a quota, and the field of `Quota` that holds each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The window S * W of a quota, which determines its default burst.
+
+    `num` is `controller.quota.window.num` (S, samples), `size_seconds` is `controller.quota.window.size.seconds` (W);
+    the defaults are Kafka's.
+    """
+
+    num: int = 11
+    size_seconds: int = 1
+
+    @property
+    def size_ms(self) -> int:
+        """W in milliseconds."""
+        return self.size_seconds * 1000
+
+    @property
+    def total_ms(self) -> int:
+        """S * W in milliseconds."""
+        return self.num * self.size_ms
+
+    def burst(self, rate: float, own: float | None = None) -> float:
+        """Return B in mutations: a quota's own burst, or Q * S * W, which is finite for every finite rate."""
+        return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)
+
+
+DEFAULT_CLASS = "quota.callbacks.default.DefaultQuotaCallback"
+
+
+class CallbackSetting(msgspec.Struct, frozen=True):
+    """A class that implements `quota.callbacks.interface.ClientQuotaCallback`, and its configs."""
+
+    class_name: str = msgspec.field(name="class")
+    """The full name of the class; the settings must allow it."""
+    configs: dict[str, str] = {}
+    """The configs passed to `configure`."""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the default callback: the eight levels, which need no instance."""
+        return self.class_name == DEFAULT_CLASS
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """The callback settings. They are pickled for the workers, so they hold names and no classes."""
+
+    class_name: str = DEFAULT_CLASS
+    configs: tuple[tuple[str, str], ...] = ()
+    more_classes: frozenset[str] = field(default_factory=frozenset)
+    """The classes that records of the quota log may name, besides `class_name` and the default."""
+
+    @property
+    def setting(self) -> CallbackSetting:
+        """The callback in force until a record of the quota log names another."""
+        return CallbackSetting(self.class_name, dict(self.configs))
+
+    @property
+    def allowed(self) -> frozenset[str]:
+        """All classes that may be loaded."""
+        return self.more_classes | {self.class_name, DEFAULT_CLASS}
+
 
 _Broker = Annotated[int, msgspec.Meta(ge=0)]
 _Tags = Annotated[dict[Name, Name], msgspec.Meta(min_length=1)]

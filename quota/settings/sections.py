@@ -6,8 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from quota.admission.identity import topic_of
 from quota.admission.policy import DEFAULT_MAX_BYTES
-from quota.records.callback import DEFAULT_CLASS, Callbacks
-from quota.records.quota import Window
+from quota.records.quota_log import DEFAULT_CLASS, Callbacks, Window
 from quota.settings.connection import Connection
 from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.security.settings import SecuritySettings

@@ -8,10 +8,9 @@ import msgspec
 
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota
-from quota.timeline.change import BucketReset, Change, QuotaCancellation, QuotaChange
-from quota.timeline.levels import UNLIMITED, Resolution, levels
-from quota.timeline.versions import Versions
+from quota.records.levels import UNLIMITED, Limit, Resolution, levels
+from quota.records.quota_log import Quota
+from quota.timeline.change import BucketReset, Change, EffectiveChanges, QuotaCancellation, QuotaChange
 
 _END = 2**63
 _MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache
@@ -40,7 +39,7 @@ class QuotaTimeline:
     """
 
     def __init__(self) -> None:
-        self._versions: dict[QuotaEntity, Versions[QuotaChange]] = {}
+        self._versions: dict[QuotaEntity, EffectiveChanges[QuotaChange]] = {}
         self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
@@ -50,7 +49,7 @@ class QuotaTimeline:
         match change:
             case QuotaChange(entity):
                 if entity not in self._versions:
-                    self._versions[entity] = Versions(QuotaChange.after)
+                    self._versions[entity] = EffectiveChanges(QuotaChange.after)
                 self._versions[entity].add(change)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)

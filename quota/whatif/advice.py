@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import QuotaRecord, Window
 from quota.whatif.recommendation import Recommendation, Rules, Share, Tenancy
 from quota.whatif.result import CandidateOutcome, Result, Totals
 

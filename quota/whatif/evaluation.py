@@ -13,7 +13,7 @@ from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
-from quota.timeline.levels import Resolution
+from quota.records.levels import Resolution
 from quota.whatif.rates import Algorithm
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import CandidateOutcome, Replay, ReplayDifference, Result, Sender, Totals

@@ -19,9 +19,9 @@ from quota.algorithms.token_bucket import (
     is_reset,
     throttle_ms,
 )
-from quota.records.quota import Quota, Window
+from quota.records.levels import ResolvedRequest
+from quota.records.quota_log import Quota, Window
 from quota.records.request import Mode
-from quota.timeline.levels import ResolvedRequest
 from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
 
 Charges: TypeAlias = Samples | SpreadWindows

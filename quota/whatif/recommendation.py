@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.required_quota import RequiredQuota
 
 _DIGITS = 3

@@ -9,8 +9,8 @@ from quota.admission.resolve import in_shadow, resolve_quota
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome
+from quota.records.levels import Resolution, ResolvedRequest
 from quota.records.record import Record
-from quota.timeline.levels import Resolution, ResolvedRequest
 
 
 def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:

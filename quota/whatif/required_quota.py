@@ -14,7 +14,7 @@ slope only grows. So each beginning is added once and removed once, as requests 
 from collections import deque
 from collections.abc import Sequence
 
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 
 
 class RequiredQuota:

@@ -11,12 +11,11 @@ from quota.admission.resolve import resolve
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import Callbacks
 from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.records.fields import BEGINNING, EpochMs
-from quota.records.quota_log import read_quota_log_record
+from quota.records.quota_log import Callbacks, read_quota_log_record
 from quota.records.record import Record, Source
 from quota.timeline.change import to_change
 from quota.whatif.rates import Algorithm

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 
 
 class SpreadWindows(msgspec.Struct, frozen=True):

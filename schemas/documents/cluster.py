@@ -2,7 +2,7 @@
 
 import msgspec
 
-from quota.records.callback import CallbackSetting
+from quota.records.quota_log import CallbackSetting
 
 
 class ScheduledCallback(msgspec.Struct, frozen=True):

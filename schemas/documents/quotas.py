@@ -2,11 +2,9 @@
 
 import msgspec
 
-from quota.records.callback import CallbackSetting
+from quota.planning.cluster import Note
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
-from quota.timeline.cluster_limits import Note
+from quota.records.quota_log import CallbackSetting, Quota, QuotaRecord
 from quota.timeline.timeline import Level
 
 

@@ -8,8 +8,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.requests import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord, Window
 from quota.timeline.change import to_change
 from tests.support.factories import decide_all, resolved
 

@@ -20,7 +20,7 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.requests import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.settings import load_settings
 from quota.whatif.simulation import simulate
 from tests.browser.given_feed import GivenFeed

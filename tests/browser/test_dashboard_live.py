@@ -13,8 +13,7 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.browser.window import console_messages, rows, text
 from tests.support.deployment import as_options

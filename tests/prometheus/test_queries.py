@@ -28,7 +28,7 @@ from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.record import Source
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import decided

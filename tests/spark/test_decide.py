@@ -7,7 +7,7 @@ import msgspec
 from jobs.enforce.decide import EnforceConfig, answer_requests
 from quota.admission.policy import Policy
 from quota.records.fields import BEGINNING
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from tests.support.factories import request_json
 from tests.support.replay.engine import State
 from tests.support.rows import kafka_rows, pack_request

@@ -7,7 +7,7 @@ import pytest
 from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from schemas.kafka import RECORD
 from tests.support.factories import FixedQuotas, request_json, timeline
 from tests.support.rows import frame, kafka_rows

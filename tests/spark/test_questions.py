@@ -10,8 +10,7 @@ from jobs.audit.tables.reader import open_table
 from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records.callback import Callbacks
-from quota.records.quota import Window
+from quota.records.quota_log import Callbacks, Window
 from quota.settings import load_settings
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.audited import audited

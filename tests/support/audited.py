@@ -5,7 +5,7 @@ import json
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.decision import Decision
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.deployment import with_sections
 from tests.support.rows import kafka_rows

@@ -6,7 +6,7 @@ from typing import ClassVar
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.interface import ConfigEntityType, QuotaValue
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
+from quota.records.quota_log import Quota
 
 
 class Recording(DefaultQuotaCallback):

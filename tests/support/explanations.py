@@ -6,8 +6,7 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.explanation.explanation import Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord, ResetRecord, Window
 from tests.support.factories import resolved
 
 WINDOW = Window(num=100)

@@ -15,12 +15,12 @@ from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota, Window
+from quota.records.levels import Limit, Resolution, ResolvedRequest
+from quota.records.quota_log import Quota, Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.change import QuotaChange
-from quota.timeline.levels import Resolution, ResolvedRequest
 from quota.timeline.timeline import QuotaTimeline
 
 STRICT, PERMISSIVE = 6, 5

@@ -24,7 +24,7 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
-from quota.records.quota import Quota, Window
+from quota.records.quota_log import Quota, Window
 from quota.records.record import Record
 from quota.timeline.change import QuotaChange
 from quota.wire.protocol import Protocol

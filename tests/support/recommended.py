@@ -1,7 +1,7 @@
 """The requests that tests of recommendations size quotas for, and the ground rules by which they do."""
 
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.recommendation import SizingInput
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE

@@ -16,7 +16,7 @@ from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABL
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, STRICT, request_json
 from tests.support.rows import record_batch

@@ -15,13 +15,25 @@ from quota.errors import ClusterError, interrupts_saying
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.kafka.reading import read_window
-from quota.records.quota import RATE_CONFIG
-from quota.records.quota_log import QuotaRecord
+from quota.planning.cluster import (
+    Note,
+    Rates,
+    Wanted,
+    callback_note,
+    cluster_warnings,
+    differences,
+    exemption_notes,
+    has_names,
+    is_rate,
+    pull_steps,
+    quota_notes,
+    wanted_rates,
+    window_note,
+)
+from quota.planning.quota_file import write_quota_file
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
-from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, rate_warnings, window_note
-from quota.timeline.cluster_plan import Rates, Wanted, differences, has_names, is_rate, pull_steps, wanted_rates
-from quota.timeline.quota_file import write_quota_file
 from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
 
 _MAX_PRINTED = 20
@@ -71,7 +83,7 @@ def push_quotas(
 def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
     """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
     rates = cluster.read()
-    print_warnings(rate_warnings(rates))
+    print_warnings(cluster_warnings(rates))
     entities = sorted(
         (entity for entity in rates if has_names(entity) and is_rate(rates[entity])), key=lambda entity: entity.key
     )
@@ -117,7 +129,7 @@ def pull_into_log(
     rates = cluster.read()
     log = read_log(settings)
     steps = list(pull_steps(rates, log.timeline, log.now))
-    print_warnings(rate_warnings(rates))
+    print_warnings(cluster_warnings(rates))
     changed = {step.record.entity for step in steps}
     for change in log.timeline.scheduled(log.now):
         if change.entity in changed:
@@ -131,7 +143,7 @@ def pull_into_log(
 
 def _warn_of_others(present: Rates, wanted: Wanted) -> None:
     """Warn of the cluster's own rates, which the log does not have."""
-    print_warnings(rate_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
+    print_warnings(cluster_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
 
 
 def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wanted) -> Iterator[Note]:

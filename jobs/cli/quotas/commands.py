@@ -12,11 +12,10 @@ from jobs.cli.quotas.entities import EntityFilterOptions, EntityOptions
 from jobs.cli.quotas.log import prepare_quota_topic, sign
 from jobs.cli.times import parse_effective_at, parse_time
 from quota.errors import BadInput, NotFound
-from quota.records.quota import RATE_CONFIG, Quota
-from quota.records.quota_log import QuotaRecord
+from quota.planning.warnings import quota_warnings, rate_warning
+from quota.records.quota_log import RATE_CONFIG, Quota, QuotaRecord
 from quota.text import format_time
 from quota.timeline.change import quota_record
-from quota.timeline.warnings import quota_warnings, rate_warning
 from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges
 
 

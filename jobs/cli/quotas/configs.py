@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 
 from quota.errors import BadInput, NotFound
 from quota.records.entity import QuotaEntity
-from quota.records.quota import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
+from quota.records.quota_log import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
 from quota.settings.sections import KafkaSettings
 from quota.text import config_value
 

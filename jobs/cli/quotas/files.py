@@ -14,14 +14,14 @@ from jobs.cli.times import parse_effective_at, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
+from quota.planning.plan import plan, rollback_plan
+from quota.planning.quota_file import read_quota_file, write_quota_file
+from quota.planning.warnings import quota_warnings, rate_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
 from quota.timeline.change import quota_record, to_change
-from quota.timeline.plan import plan, rollback_plan
-from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
-from quota.timeline.warnings import quota_warnings, rate_warnings
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[

@@ -10,10 +10,10 @@ import typer
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.text import planned_change
+from quota.planning.plan import Step
 from quota.records.quota_log import QuotaLogRecord
 from quota.settings import Settings
 from quota.text import plural
-from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
 
 R = TypeVar("R", bound=QuotaLogRecord)

@@ -9,13 +9,13 @@ from jobs.cli.times import parse_time
 from jobs.cli.wording import labelled
 from quota.admission.resolve import resolve_quota
 from quota.errors import BadRecord, MutationQuotaError
+from quota.planning.warnings import name_warning, quota_warnings
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
+from quota.records.levels import Resolution
+from quota.records.quota_log import Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
-from quota.timeline.levels import Resolution
 from quota.timeline.timeline import Level
-from quota.timeline.warnings import name_warning, quota_warnings
 from schemas.documents.quotas import ResolvedQuota
 
 _COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "MAX DEBT", "SINCE")

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from jobs.cli.output import print_table, table_time
+from quota.planning.plan import Step
+from quota.planning.quota_file import QuotaEntry, QuotaFile
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG, Quota, Window
+from quota.records.quota_log import RATE_CONFIG, Quota, Window
 from quota.text import display_name, format_duration
 from quota.timeline.change import QuotaChange
-from quota.timeline.plan import Step
-from quota.timeline.quota_file import QuotaEntry, QuotaFile
 from schemas.documents.quotas import PlannedChange
 
 _COLUMNS = ("USER", "CLIENT-ID", "RATE/S", "BURST", "MAX DEBT", "SHADOW")

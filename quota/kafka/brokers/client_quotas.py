@@ -14,7 +14,7 @@ from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_c
 from quota.kafka.brokers.failures import FAILURES, failure_reason
 from quota.kafka.timing import Deadline
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG
+from quota.records.quota_log import RATE_CONFIG
 from quota.settings.connection import Connection
 from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol

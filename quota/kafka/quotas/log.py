@@ -16,8 +16,7 @@ from quota.kafka.clients import cluster_errors, retry
 from quota.kafka.kept_client import KeptClient
 from quota.kafka.reading import Skipped, in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
-from quota.records.callback import Callbacks
-from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
+from quota.records.quota_log import Callbacks, QuotaLogEntry, read_quota_log_record
 from quota.records.record import Record
 from quota.settings import Settings
 from quota.settings.connection import Connection

@@ -13,8 +13,7 @@ from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.kafka.quotas.writer import QuotaWriter, alter_quotas
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG, Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import RATE_CONFIG, Quota, QuotaRecord
 from quota.settings import Settings
 from quota.timeline.change import quota_record
 

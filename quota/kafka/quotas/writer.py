@@ -15,10 +15,8 @@ from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.kafka.topics.specs import MAX_QUOTA_BYTES
 from quota.records import codec
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogRecord, QuotaRecord
+from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord, Quota, QuotaLogRecord, QuotaRecord
 from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, to_change

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from tests.evidence.chaos.records import source_of
 from tests.support.reference.log import ABSENT, Change, Entry, Log
 from tests.support.reference.model import Reference

@@ -27,10 +27,10 @@ from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.entity import Tags
-from quota.records.quota import Window
+from quota.records.levels import Resolution, ResolvedRequest
+from quota.records.quota_log import Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
-from quota.timeline.levels import Resolution, ResolvedRequest
 from tests.support.clients import admin_of
 from tests.support.deployment import prepared_deployment, with_sections
 from tests.support.factories import read_result, request_json

@@ -18,7 +18,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
+from quota.records.quota_log import Quota
 from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.timeline.change import quota_record

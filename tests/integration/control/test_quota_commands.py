@@ -10,8 +10,7 @@ from quota.kafka.quotas.writer import QuotaWriter, alter_quotas, write_record, w
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from tests.support.waiting import until
 
 ALICE = QuotaEntity("alice")

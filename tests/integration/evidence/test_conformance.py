@@ -9,7 +9,7 @@ from jobs.spark.installation import jars_folder
 from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit
+from quota.records.levels import Limit
 from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec
 from tests.evidence.conformance.bucket.comparison import MismatchError, compare, half_up
 from tests.evidence.conformance.bucket.differences import CASES

@@ -17,8 +17,7 @@ from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from tests.support.broker import documented_acls
 from tests.support.deployment import PARTS, as_options
 from tests.support.factories import request_json

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 
 TOPIC = "mutation-requests"
 

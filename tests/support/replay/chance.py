@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from tests.support.reference.log import ABSENT, Change, Entry, Log, Reset
 from tests.support.replay.engine import Run
 

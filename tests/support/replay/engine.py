@@ -20,7 +20,7 @@ from jobs.enforce.decide import EnforceConfig, answer_requests
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
+from quota.records.quota_log import Quota
 from quota.timeline.change import BucketReset, QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD

@@ -9,10 +9,9 @@ from quota.explanation.explanation import Neighbours, explain
 from quota.explanation.explanation_text import explanation_lines
 from quota.explanation.quota_history import QuotaHistory
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.records.levels import ResolvedRequest
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord, Window
 from quota.records.request import read_request
-from quota.timeline.levels import ResolvedRequest
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import record, request_json, timeline
 

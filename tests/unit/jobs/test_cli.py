@@ -9,11 +9,10 @@ from jobs.cli.quotas.log import print_count, tally
 from jobs.status import assembly
 from quota.errors import MutationQuotaError, NotFound
 from quota.kafka.quotas import log
+from quota.planning.plan import Step
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.timeline.change import to_change
-from quota.timeline.plan import Step
 from quota.timeline.timeline import QuotaTimeline
 from tests.support.programs import run
 

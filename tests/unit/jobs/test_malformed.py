@@ -6,10 +6,8 @@ from quota.errors import BadRecord
 from quota.explanation.explanation import Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
 from quota.records import codec
-from quota.records.callback import Callbacks
 from quota.records.decision import Decision, read_decision
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
+from quota.records.quota_log import Callbacks, QuotaLogEntry, Window, read_quota_log_record
 from quota.timeline.change import to_change
 from tests.support.malformed import all_malformed
 

@@ -15,10 +15,9 @@ from quota.callbacks.instance import CallbackError, close_callbacks
 from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntityType, KafkaPrincipal, QuotaValue
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.callbacks.timeline import CallbackTimeline
-from quota.records.callback import Callbacks, CallbackSetting
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.quota import Quota
-from quota.records.quota_log import Cluster
+from quota.records.levels import UNLIMITED, levels
+from quota.records.quota_log import Callbacks, CallbackSetting, Cluster, Quota
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
@@ -27,7 +26,6 @@ from quota.timeline.change import (
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.levels import UNLIMITED, levels
 from quota.timeline.timeline import QuotaTimeline
 from tests.support.callbacks import Answering, Recording, Unmakeable
 from tests.support.factories import record, request_json

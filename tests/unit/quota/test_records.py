@@ -16,11 +16,10 @@ from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import read_decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
-from quota.records.quota import Window
-from quota.records.quota_log import read_quota_log_record
+from quota.records.levels import ResolvedRequest, levels
+from quota.records.quota_log import Window, read_quota_log_record
 from quota.records.request import read_request
 from quota.text import format_tags, legible, quoted
-from quota.timeline.levels import ResolvedRequest, levels
 from quota.whatif.simulation import simulate
 from tests.support.factories import DECISION_RECORD, read_result, record, request_json, timeline
 from tests.support.malformed import RECORDS, all_malformed

@@ -12,8 +12,7 @@ import msgspec
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.decision import Decision
-from quota.records.quota import Window
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import QuotaRecord, Window
 from quota.records.request import Mode
 from tests.evidence.conformance.bucket.comparison import MAX_INT, MismatchError
 from tests.evidence.conformance.bucket.oracle import Answer, Oracle

@@ -8,10 +8,10 @@ from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Quota
+from quota.records.levels import Limit, Resolution, ResolvedRequest
+from quota.records.quota_log import Quota
 from quota.records.record import Record, Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
-from quota.timeline.levels import Resolution, ResolvedRequest
 from tests.evidence.conformance.bucket.sequences import Change, Sequence, Try
 from tests.support.factories import PERMISSIVE, STRICT
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from tests.support.java_source import java_command
 
 _WINDOWS = (Window(), Window(1, 1), Window(2, 1), Window(10, 2), Window(100, 1), Window(3, 30))

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.request import Mode
 
 START = 1_700_000_000_000

@@ -14,15 +14,15 @@ from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
 from quota.records.quota_log import (
     CallbackRecord,
+    CallbackSetting,
     Cluster,
     ClusterRecord,
     QuotaRecord,
     ResetRecord,
+    Window,
     read_quota_log_record,
 )
 from quota.records.request import read_request

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from quota.admission.decide import decide
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import resolved

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from jobs.report.queries import EFFECTIVE
+from quota.planning.quota_file import read_quota_file
 from quota.settings import load_settings
-from quota.timeline.quota_file import read_quota_file
 from tests.support.checkout import CHECKOUT
 
 REFERENCE = CHECKOUT / "docs" / "reference"

@@ -11,7 +11,7 @@ from jobs.audit.explain import explain_decision, parse_decision_id
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.record import Source
 from quota.settings import load_settings
 from tests.support.factories import decided, resolved

@@ -13,7 +13,7 @@ from jobs.cli.buckets import bucket_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.records.entity import Tags
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from schemas.buckets import STATE, STATE_VERSION
 
 NOW = 1_795_266_000_000

@@ -7,8 +7,7 @@ from jobs.dashboard.trial import WantedQuota, try_quota
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.records.quota_log import Quota, QuotaLogEntry, QuotaRecord, Window
 from quota.settings import load_settings
 from quota.whatif.result import Totals
 from tests.support.factories import START, decide_all, decided, resolved

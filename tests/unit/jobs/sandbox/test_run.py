@@ -10,7 +10,7 @@ from jobs.sandbox import run
 from jobs.sandbox.broker import HOST, free_port, is_listening
 from jobs.sandbox.run import embedded_gateway, poll_client, run_everything, totals_line
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.settings import load_settings
 from tests.support.factories import START, decide_all, resolved
 

@@ -12,10 +12,10 @@ from jobs.whatif.audited_requests import add_recorded_changes, backtest, open_re
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
+from quota.planning.quota_file import read_quota_file
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.record import Source
-from quota.timeline.quota_file import read_quota_file
 from quota.whatif.evaluation import Period
 from quota.whatif.recommendation import SizingInput, Tenancy, measure_demands
 from quota.whatif.simulation import read_quotas, simulate

@@ -16,7 +16,7 @@ from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, MutationQuotaError
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.settings import load_settings
 from quota.whatif.evaluation import Period
 from quota.whatif.rates import RateQuota

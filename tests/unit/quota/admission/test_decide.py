@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quota.admission.decide import Position, decide, in_order
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
-from quota.records.quota import Quota, Window
+from quota.records.quota_log import Quota, Window
 from tests.support.factories import KIP, PERMISSIVE, decide_all, resolved, written
 
 

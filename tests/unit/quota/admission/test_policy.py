@@ -7,7 +7,7 @@ import pytest
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket
 from quota.records.decision import Decision
-from quota.records.quota import Quota
+from quota.records.quota_log import Quota
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import KIP, decide_all, request_json, resolved, written
 

@@ -11,9 +11,9 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import read_decision
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
+from quota.records.levels import ResolvedRequest
+from quota.records.quota_log import Quota, Window
 from quota.records.record import Record, Source
-from quota.timeline.levels import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
 from tests.support.malformed import all_malformed
 

@@ -9,7 +9,7 @@ from quota.admission.decide import decide
 from quota.algorithms.deduplication import AdmittedRequest, AdmittedRequests, Deduplication
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Outcome, Repeat
-from quota.records.quota import Quota, Window
+from quota.records.quota_log import Quota, Window
 from quota.records.record import Source
 from tests.support.factories import PERMISSIVE, resolved
 

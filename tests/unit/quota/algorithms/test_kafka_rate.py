@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Sample, Samples
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 
 TEN_OF_TWO = Window(num=10, size_seconds=2)
 steps = st.lists(st.tuples(st.integers(-2000, 9000), st.integers(0, 10**12)), min_size=20, max_size=80)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from quota.admission.decide import decide, decide_next
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket, in_debt, throttle_ms, tokens_at
 from quota.records.decision import Outcome
-from quota.records.quota import Limit, Quota, Window
+from quota.records.levels import Limit
+from quota.records.quota_log import Quota, Window
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.gateway.mutes import Mutes
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 from tests.support.memory import traced_memory
 

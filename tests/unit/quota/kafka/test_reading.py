@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from quota.errors import BadRecord, ClusterError
 from quota.kafka import reading, timing
 from quota.kafka.reading import Skipped
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.settings.connection import Connection
 
 KAFKA = Connection("kafka:9092")

@@ -11,7 +11,7 @@ from quota.kafka import requests
 from quota.kafka.requests import AnswerReader
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.record import Source
 from tests.support.factories import resolved
 

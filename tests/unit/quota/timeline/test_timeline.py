@@ -4,9 +4,9 @@ import pytest
 
 from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
-from quota.records.quota import Quota
+from quota.records.levels import levels
+from quota.records.quota_log import Quota
 from quota.timeline.change import QuotaCancellation, QuotaChange
-from quota.timeline.levels import levels
 from tests.support.factories import timeline
 
 ALICE, DEFAULT_USER = QuotaEntity("alice"), QuotaEntity(None)

@@ -12,7 +12,7 @@ from quota.admission.decide import decide, decide_next
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.evaluation import Candidate, Effect, EffectCounts, Period, differing_fields, evaluate
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import START, resolved

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, TokenBucket
 from quota.records.decision import Outcome
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
 from tests.support.factories import PERMISSIVE, resolved

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
+from quota.planning.quota_file import read_quota_file, write_quota_file
 from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.timeline.quota_file import read_quota_file, write_quota_file
+from quota.records.quota_log import Window
 from quota.whatif.advice import make_advice
 from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity
 from quota.whatif.required_quota import RequiredQuota

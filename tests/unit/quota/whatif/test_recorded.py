@@ -8,7 +8,7 @@ from quota.admission.resolve import resolve
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
+from quota.records.quota_log import Quota, Window
 from quota.whatif.recorded import as_answered, as_enforced, resolved_to
 from tests.support.factories import PERMISSIVE, record, request_json, resolved, timeline
 

@@ -19,8 +19,8 @@ from pyrate_limiter import Duration, Limiter, Rate
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records.quota import Window
-from quota.timeline.levels import ResolvedRequest
+from quota.records.levels import ResolvedRequest
+from quota.records.quota_log import Window
 from tests.evidence.bench.performance.figure import Figure
 from tests.support.factories import resolved
 

@@ -12,16 +12,17 @@ from jobs.cli.quotas.text import print_quotas
 from quota.admission.resolve import resolve_quota
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas import log as quota_log
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
 from quota.records.quota_log import (
     CallbackRecord,
+    CallbackSetting,
     Cluster,
     ClusterRecord,
+    Quota,
     QuotaLogEntry,
     QuotaRecord,
     ResetRecord,
+    Window,
 )
 from quota.settings import Settings
 from quota.timeline.change import QuotaChange, to_change

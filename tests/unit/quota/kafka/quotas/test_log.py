@@ -7,8 +7,8 @@ from quota.errors import ClusterError
 from quota.kafka.brokers.replica_ends import Ends
 from quota.kafka.quotas import log as quota_log
 from quota.kafka.quotas.log import KafkaQuotas
-from quota.records.callback import Callbacks
 from quota.records.entity import QuotaEntity
+from quota.records.quota_log import Callbacks
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 

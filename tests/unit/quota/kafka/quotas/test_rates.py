@@ -9,8 +9,7 @@ from quota.errors import ClusterError
 from quota.kafka.quotas import rates
 from quota.kafka.quotas.rates import LoggedRates
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.settings import Settings
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline

@@ -8,7 +8,7 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.target.target import RecentChanges
 from quota.kafka.target.task import Task, admitted_topics, cost_error, group_into_calls, with_later_growth
-from quota.records.quota import Window
+from quota.records.quota_log import Window
 from quota.records.request import Operation, TopicMutation
 from tests.support.factories import resolved
 

@@ -6,12 +6,11 @@ import pytest
 import yaml
 
 from quota.errors import BadInput
+from quota.planning.plan import plan, rollback_plan
+from quota.planning.quota_file import is_json_lines, read_quota_file, write_quota_file
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.timeline.change import QuotaChange
-from quota.timeline.plan import plan, rollback_plan
-from quota.timeline.quota_file import is_json_lines, read_quota_file, write_quota_file
 from tests.support.factories import timeline
 
 ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol")

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quota.errors import BadInput
-from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.text import format_time
 from quota.timeline.change import QuotaChange, quota_record
 from quota.timeline.timeline import QuotaTimeline

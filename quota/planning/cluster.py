@@ -1,23 +1,128 @@
-"""The parts of a quota log that brokers cannot enforce; they are reported before anything is pushed."""
+"""The quotas of a cluster whose brokers enforce: how they differ from the log, and what brokers cannot enforce.
+
+Brokers have only rates.
+"""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from quota.records.callback import CallbackSetting
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from quota.planning.plan import Step
+from quota.planning.warnings import quota_warnings
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG, Quota, Window
+from quota.records.levels import levels, unused_name
+from quota.records.quota_log import RATE_CONFIG, CallbackSetting, Quota, QuotaRecord, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
-from quota.timeline.cluster_plan import Rates, Wanted, has_names, is_rate, wanted_rates
-from quota.timeline.levels import levels, unused_name
+from quota.timeline.change import quota_record
 from quota.timeline.timeline import QuotaTimeline
-from quota.timeline.warnings import quota_warnings
 
-MAX_THROTTLE_MS = 2**31 - 1
-"""The longest throttle time that Kafka's protocol carries; brokers report a wrong value for a longer one."""
+Rates: TypeAlias = Mapping[QuotaEntity, float]
+"""The rates of a cluster [mutations/s], by entity."""
+
+Wanted: TypeAlias = Mapping[QuotaEntity, float | None]
+"""The rates that a cluster should have according to the log, by entity; None for a removed rate."""
+
+Kind: TypeAlias = Literal["changed", "missing", "not_removed", "only_there"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class RateDifference:
+    """An entity whose rate on the cluster differs from that of the log."""
+
+    entity: QuotaEntity
+    kind: Kind
+    """`changed`: it has a different rate; `missing`: it has none; `not_removed`: it has one, but none in the log;
+    `only_there`: the log never had one."""
+    wanted: float | None
+    present: float | None
+
+    @property
+    def step(self) -> Step:
+        """The step that sets the cluster's rate to that of the log."""
+        return _step(self.entity, self.present, self.wanted)
+
+    @property
+    def drift(self) -> Step:
+        """The step from the log's rate to that of the cluster."""
+        return _step(self.entity, self.wanted, self.present)
+
+
+def wanted_rates(timeline: QuotaTimeline, at: int) -> dict[QuotaEntity, float | None]:
+    """Return the rates that a cluster should have as of `at` (epoch ms), in a stable order.
+
+    Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Entities
+    that the log does not have yet are left out.
+    """
+    return {
+        change.entity: None if change.quota is None or change.quota.shadow else change.quota.rate
+        for change in timeline.known(at)
+    }
+
+
+def has_names(entity: QuotaEntity) -> bool:
+    """Return whether no name is empty; brokers may have such names from ZooKeeper, and do not set or remove them."""
+    return "" not in entity.names.values()
+
+
+def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
+    """Return the differences between a cluster and the log, in a stable order; empty names are left out."""
+    entities = sorted({*wanted, *filter(has_names, present)}, key=lambda entity: entity.key)
+    compared = (
+        RateDifference(entity, _kind(entity, wanted, present), wanted.get(entity), present.get(entity))
+        for entity in entities
+    )
+    return [difference for difference in compared if difference.wanted != difference.present]
+
+
+def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:
+    """Yield the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
+
+    Options that brokers do not have (burst, bound on debt) are kept, even if the rate changes; a quota that the brokers
+    enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid.
+    """
+    wanted, own = wanted_rates(timeline, at), {change.entity: change.quota for change in timeline.known(at)}
+    for difference in differences(wanted, present):
+        entity, before = difference.entity, own.get(difference.entity)
+        if difference.present is not None and not is_rate(difference.present):
+            continue
+        if difference.present is None:
+            yield Step(QuotaRecord(entity, None), before, None)
+        elif before is None:
+            yield Step(QuotaRecord(entity, difference.present), None, Quota(difference.present))
+        else:
+            after = Quota(difference.present, before.burst, before.max_debt_ms)
+            changed = [RATE_CONFIG, "shadow"] if before.shadow else [RATE_CONFIG]
+            yield Step(replace(quota_record(entity, after), altered_configs=changed), before, after)
+
+
+def is_rate(rate: float) -> bool:
+    """Return whether a rate is valid in the log.
+
+    Kafka also accepts NaN and infinity, which admit everything; a cluster may have 0 or less from elsewhere.
+    """
+    return math.isfinite(rate) and rate > 0
+
+
+def _step(entity: QuotaEntity, before: float | None, after: float | None) -> Step:
+    old, new = (None if rate is None else Quota(rate) for rate in (before, after))
+    return Step(quota_record(entity, new), old, new)
+
+
+def _kind(entity: QuotaEntity, wanted: Wanted, present: Rates) -> Kind:
+    if entity not in wanted:
+        return "only_there"
+    if wanted[entity] is None:
+        return "not_removed"
+    return "changed" if entity in present else "missing"
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -53,7 +158,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
         yield Note("scheduled", f"{new} from {format_time(change.moment)} on, and not before", change.entity)
 
 
-def rate_warnings(rates: Rates) -> list[str]:
+def cluster_warnings(rates: Rates) -> list[str]:
     """Return the warnings of a cluster's own rates, in a stable order: what is left out, and what names nobody."""
     warnings = []
     for entity in sorted(rates, key=lambda entity: entity.key):

@@ -1,6 +1,7 @@
 """The eight levels of quotas, in order of precedence (KIP-257), and the resolution of a request by them."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -8,9 +9,17 @@ import msgspec
 from msgspec import UNSET
 
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags
-from quota.records.quota import Limit
+from quota.records.quota_log import Quota
 from quota.records.record import Record
 from quota.records.request import MutationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A quota in force, and the time (epoch ms) since which its bucket has had these bounds."""
+
+    quota: Quota
+    since: int
 
 
 class Resolution(NamedTuple):

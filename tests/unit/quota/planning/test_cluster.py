@@ -4,13 +4,19 @@ import math
 
 import pytest
 
-from quota.records.callback import CallbackSetting
+from quota.planning.cluster import (
+    callback_note,
+    cluster_warnings,
+    differences,
+    exemption_notes,
+    pull_steps,
+    quota_notes,
+    wanted_rates,
+    window_note,
+)
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import CallbackSetting, Quota, QuotaRecord, Window
 from quota.timeline.change import QuotaCancellation
-from quota.timeline.cluster_limits import callback_note, exemption_notes, quota_notes, rate_warnings, window_note
-from quota.timeline.cluster_plan import differences, pull_steps, wanted_rates
 from tests.support.factories import timeline
 
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
@@ -232,4 +238,4 @@ SKIPPED = f"user-principal 'alice': skipped: {RATE}"
     ],
 )
 def test_rates_of_a_cluster_that_are_left_out_or_apply_to_nobody_are_named(rates, expected):
-    assert rate_warnings(rates) == expected
+    assert cluster_warnings(rates) == expected

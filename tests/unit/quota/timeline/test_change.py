@@ -10,10 +10,17 @@ from msgspec import structs
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import Callbacks, CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import CallbackRecord, Cluster, QuotaRecord, ResetRecord, read_quota_log_record
+from quota.records.quota_log import (
+    CallbackRecord,
+    Callbacks,
+    CallbackSetting,
+    Cluster,
+    Quota,
+    QuotaRecord,
+    ResetRecord,
+    read_quota_log_record,
+)
 from quota.timeline.change import (
     CallbackCancellation,
     CallbackChange,

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from quota.records.entity import NO_TAGS, QuotaEntity
+from quota.records.levels import levels, unused_name
 from quota.text import quoted
-from quota.timeline.levels import levels, unused_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ import yaml
 from quota.errors import BadInput, BadRecord
 from quota.records import codec
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.text import format_time
 
 _YAML = (".yaml", ".yml")
