@@ -1,20 +1,19 @@
 """A headless Chromium."""
 
-import os
 import shutil
 
 import pytest
 
 from tests.browser.window import console_messages, headless_chromium, requested_urls, set_window
+from tests.support.needs import need
 
 
 @pytest.fixture(scope="session")
 def chromium():
     """The browser, which logs its requests and its console."""
     paths = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    if None in paths:
-        missing = "no chromium and chromedriver to look at the page with (apt-get install chromium chromium-driver)"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    missing = "no chromium and chromedriver to look at the page with (apt-get install chromium chromium-driver)"
+    need(all(paths), missing)
     with headless_chromium(*paths) as driver:
         yield driver
 

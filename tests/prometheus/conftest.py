@@ -1,7 +1,6 @@
 """A Prometheus that scrapes a job's metrics and answers queries."""
 
 import json
-import os
 import shutil
 import subprocess
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from jobs.sandbox.broker import free_port
+from tests.support.needs import need
 from tests.support.waiting import until
 
 
@@ -20,9 +20,7 @@ from tests.support.waiting import until
 def programs():
     """Paths of prometheus and promtool."""
     paths = {name: shutil.which(name) for name in ("prometheus", "promtool")}
-    if None in paths.values():
-        missing = "no prometheus and promtool to evaluate queries with (apt-get install prometheus)"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    need(all(paths.values()), "no prometheus and promtool to evaluate queries with (apt-get install prometheus)")
     return paths
 
 

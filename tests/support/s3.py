@@ -6,9 +6,8 @@ import subprocess
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 
-import pytest
-
 from tests.support.checkout import CHECKOUT
+from tests.support.needs import need
 from tests.support.waiting import until
 
 SERVER = CHECKOUT / ".moto" / "bin" / "moto_server"
@@ -41,8 +40,7 @@ class S3Server:
 @contextmanager
 def s3_server(log):
     """Run a server with an empty bucket inside the block."""
-    if not SERVER.exists():
-        pytest.skip("no S3 server; make test-integration installs it")
+    need(SERVER.exists(), "no S3 server; make test-integration installs it")
     with log.open("wb") as output:
         command = [str(SERVER.with_name("python")), "-c", _ONE_CONTINUE, "-H", "127.0.0.1", "-p", "0"]
         process = subprocess.Popen(command, stdout=output, stderr=output)

@@ -9,10 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
-import pytest
-
 from jobs.spark.installation import java_program
 from tests.support.checkout import CHECKOUT
+from tests.support.needs import need
 from tests.support.spark_submit import SPARK_HOME, cluster_environment, spark_submit
 from tests.support.waiting import until
 
@@ -26,8 +25,7 @@ class Yarn:
 
     def __init__(self, folder, nodes):
         """Prepare a cluster."""
-        if not _JARS.exists():
-            pytest.skip("no jars of YARN; make test-yarn copies them")
+        need(_JARS.exists(), "no jars of YARN; make test-yarn copies them")
         self._folder = folder
         self._nodes = nodes
         self._java = java_program().resolve()

@@ -9,17 +9,18 @@ import pytest
 
 from tests.evidence.chaos.__main__ import PAGE, SECTIONS
 from tests.evidence.report import render
+from tests.support.needs import need
 
 pytestmark = [
     pytest.mark.nightly,
     pytest.mark.timeout(1800),  # a busy machine is no failure
-    pytest.mark.skipif(os.geteuid() != 0, reason="to mount a small disk takes root"),
 ]
 
 
 @pytest.fixture(scope="module")
 def results():
     """What the program prints, which ends with an error if anything is wrong."""
+    need(os.geteuid() == 0, "only root may mount a small disk; run the tests as root")
     program = [sys.executable, "-m", "tests.evidence.chaos", "--smoke"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-5000:]

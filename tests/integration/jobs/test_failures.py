@@ -16,6 +16,7 @@ from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import make_deployment, with_sections
 from tests.support.full_disk import small_disk
+from tests.support.needs import need
 from tests.support.operator import Operator
 from tests.support.waiting import until
 
@@ -145,11 +146,11 @@ def test_without_the_quotas_nothing_is_decided(operator, monkeypatch):
 
 @pytest.fixture
 def disk(tmp_path):
+    need(os.geteuid() == 0, "only root may mount a small disk; run the tests as root")
     with small_disk(tmp_path / "disk", megabytes=2) as folder:
         yield folder
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
 def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark, deployment, disk):
     """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
     operator = Operator(spark, with_sections(deployment, storage={"root": str(disk)}))

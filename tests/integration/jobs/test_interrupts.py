@@ -21,10 +21,6 @@ from tests.support.deployment import as_options
 from tests.support.programs import command_line
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="/proc tells which processes are left; only Linux has it"
-)
-
 STEP_SECONDS = 0.5
 DEADLINE_SECONDS = 120
 KILLED_WHILE_STOPPED = """

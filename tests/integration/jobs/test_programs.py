@@ -24,6 +24,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, prepared_deployment, set_options
 from tests.support.factories import request_json
 from tests.support.monitoring import served_samples
+from tests.support.needs import need
 from tests.support.operator import HARDLY_ANY, Operator
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
 from tests.support.topics import consume, consume_all, produce
@@ -223,8 +224,7 @@ def test_a_callback_is_closed_when_its_worker_ends(ended):
 
 def test_a_job_uses_the_class_archive_that_make_has_written(ended):
     """Java and the job ignore the archive of another class path without a word."""
-    if not (CLASS_ARCHIVES / ".written").exists():
-        pytest.skip("no class archive of Spark; make test writes it")
+    need((CLASS_ARCHIVES / ".written").exists(), "no class archive of Spark; make test writes it")
     assert ended.archives
     assert ended.mapped == ended.archives
 

@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
 from quota.settings import load_settings
 from tests.support.broker import CERTIFICATE_PEM
 from tests.support.checkout import CHECKOUT
+from tests.support.needs import need
 
 CHART = CHECKOUT / "conf" / "helm"
 
@@ -52,9 +52,7 @@ def helm(*arguments, given=""):
     version = re.search(r"^HELM_VERSION := (\S+)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)[1]
     built = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "mutation-quota" / f"helm-{version}"
     program = shutil.which("helm") or shutil.which("helm", path=built)
-    if program is None:
-        missing = "helm is missing: install it, or `make helm` builds it with Go (two minutes, once)"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    need(program, "helm is missing: install it, or `make helm` builds it with Go (two minutes, once)")
     return subprocess.run([program, *arguments], input=given, text=True, capture_output=True, check=False)
 
 

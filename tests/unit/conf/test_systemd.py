@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from jobs.__main__ import app
 from tests.support.checkout import CHECKOUT
+from tests.support.needs import need
 from tests.unit.conf.chart import COMMANDS, PROBED
 
 UNIT = CHECKOUT / "conf/systemd/mutation-quota@.service"
@@ -44,8 +45,8 @@ def test_each_job_has_its_own_unit(name):
 
 
 def test_systemd_finds_nothing_wrong(tmp_path):
-    if not (analyze := shutil.which("systemd-analyze")):
-        pytest.skip("no systemd-analyze to check the unit (apt-get install systemd)")
+    analyze = shutil.which("systemd-analyze")
+    need(analyze, "no systemd-analyze to check the unit (apt-get install systemd)")
     program = exec_start().split()[0]
     unit = UNIT.read_text().replace(program, str(Path(sys.executable).with_name("mutation-quota")))
     started = tmp_path / "mutation-quota@enforce.service"

@@ -20,7 +20,7 @@ def _is_source(path: Path) -> bool:
 def _sources(test: Path) -> set[Path]:
     """Return what a file of tests may be the mirror of."""
     folder = test.parent.relative_to(UNIT)
-    if folder.parts[:1] == ("evidence",):
+    if folder.parts[:1] in {("evidence",), ("support",)}:
         folder = Path("tests") / folder
     name = test.stem.removeprefix("test_")
     return {CHECKOUT / folder / file for file in (f"{name}.py", name, f"__{name}__.py")}
