@@ -10,5 +10,6 @@ def test_the_wait_for_the_work_may_be_bounded():
     with background(lambda _: release.wait(10), "stuck", join_seconds=0.01):
         pass
     (thread,) = [thread for thread in threading.enumerate() if thread.name == "stuck"]
+    assert thread.is_alive()
     release.set()
     thread.join()

@@ -30,10 +30,6 @@ def test_an_error_anywhere_in_a_response_is_raised(answer):
         route_to(answer).check(metadata("Metadata"))
 
 
-def test_a_response_without_an_error_is_measured():
-    route_to({"throttleTimeMs": 5, "topics": [{"errorCode": 0}]}).check(metadata("Metadata"))
-
-
 def test_a_goal_is_missed_by_the_worst_route_or_kind_of_connection():
     calls = [
         {"call": "Metadata", "route": "direct", "above_ms": None},

@@ -104,22 +104,22 @@ def test_a_second_job_is_rejected_while_a_job_of_another_machine_renews_its_leas
     assert not stopped.is_set()
 
 
-def test_a_released_lease_is_available_at_once(store):
+def test_a_released_lease_is_available_at_once(store, clock):
     with held(lease_of(store, elsewhere(), seconds=3600)):
         pass
-    with held(lease_of(store, here(), seconds=3600)):
-        pass
+    with held(lease_of(store, here(), seconds=3600, clock=clock)):
+        assert clock.time == 0
 
 
 @pytest.mark.parametrize("hidden", [False, True], ids=["", "where the system hides processes"])
-def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store, monkeypatch, hidden):
+def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store, clock, monkeypatch, hidden):
     dead = ended_process()
     lease_of(store, msgspec.structs.replace(here(), program=dead, jvm=dead), seconds=3600).claim()
     me = here()
     if hidden:
         monkeypatch.setattr(holder, "_start_time", lambda _: None)
-    with held(lease_of(store, me, seconds=3600)):
-        pass
+    with held(lease_of(store, me, seconds=3600, clock=clock)):
+        assert clock.time == 0
 
 
 def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkeypatch, clock):
@@ -154,11 +154,11 @@ def test_a_holder_on_another_machine_is_waited_for_by_its_own_setting(store, clo
     assert clock.time == pytest.approx(of_holder, abs=2)
 
 
-def test_an_operator_who_knows_that_the_holder_is_gone_need_not_wait(store):
+def test_an_operator_who_knows_that_the_holder_is_gone_need_not_wait(store, clock):
     lease_of(store, elsewhere()).claim()
 
-    with held(lease_of(store, here(), seconds=3600), take_over=True):
-        pass
+    with held(lease_of(store, here(), seconds=3600, clock=clock), take_over=True):
+        assert clock.time == 0
 
 
 def hold_until_lost(lease, lose):

@@ -137,8 +137,11 @@ def test_an_old_version_has_the_topics_and_partitions_of_the_response(topics):
 
 @given(end=st.integers(0, 200), behind=st.binary(max_size=100))
 def test_bytes_that_are_no_response_are_malformed_or_some_topics(end, behind):
+    whole = metadata([(3, 3)] * 3, [])
     with suppress(Malformed):
-        in_version(protocol(), 0, metadata([(3, 3)] * 3, [])[:end] + behind)
+        in_version(protocol(), 0, whole[:end] + behind)
+    with pytest.raises(Malformed):
+        in_version(protocol(), 0, whole[: end % len(whole)])
 
 
 @pytest.mark.parametrize("field", [b"\0\0\0\2\0\0\0\0", b"\0\0\0\3\0\0\0\0"], ids=["partitions", "replicas"])

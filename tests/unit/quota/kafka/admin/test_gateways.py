@@ -22,15 +22,18 @@ def test_a_gateway_is_recognized_and_named_also_behind_other_servers():
 
 @pytest.mark.parametrize("answer", [[], [framed(b"\0" * 300)], [b"HTTP/1.1 400 Bad Request\r\n\r\n"]])
 def test_a_server_without_the_mark_is_no_gateway(answer):
-    with answering(*answer) as (port, _):
+    with answering(*answer) as (port, received):
         check_no_gateway({"bootstrap.servers": f"127.0.0.1:{port}"})
+        assert received == [marked_request()]
 
 
 def test_a_server_that_does_not_speak_tls_is_no_gateway():
-    with answering(framed(MARK)) as (port, _):
+    with answering(framed(MARK)) as (port, received):
         check_no_gateway({"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "ssl"})
+        assert [data[:2] for data in received] == [b"\x16\x03"]  # a handshake of TLS
 
 
 @pytest.mark.parametrize("servers", ["", "no such host:9092", "127.0.0.1:1", "127.0.0.1:port", "[::1]:1", ","])
 def test_addresses_that_cannot_be_reached_are_left_to_the_client(servers):
-    check_no_gateway({"bootstrap.servers": servers})
+    with answering(framed(MARK)) as (port, _), pytest.raises(BadInput, match="is a gateway"):
+        check_no_gateway({"bootstrap.servers": f"{servers},127.0.0.1:{port}"})
