@@ -15,7 +15,7 @@ from quota.records.entity import Tags
 from quota.records.record import Source
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
-from schemas.documents.buckets import Buckets
+from schemas.documents.quotas import Buckets
 
 _ROWS = 10_000
 

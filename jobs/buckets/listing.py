@@ -11,7 +11,7 @@ from quota.records.entity import Tags
 from quota.records.fields import BEGINNING
 from quota.records.levels import Limit
 from quota.records.quota_log import Quota, Window
-from schemas.documents.buckets import Buckets, ListedBucket
+from schemas.documents.quotas import Buckets, ListedBucket
 
 if TYPE_CHECKING:  # it imports Spark, which the command line does without
     from jobs.buckets.saved import SavedBucket

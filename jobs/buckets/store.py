@@ -18,7 +18,7 @@ from jobs.storage.checkpoint import ENFORCE, Checkpoint
 from jobs.storage.run import Run, run_on
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
-from schemas.documents.buckets import Buckets
+from schemas.documents.quotas import Buckets
 
 T = TypeVar("T")
 

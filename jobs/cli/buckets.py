@@ -27,7 +27,7 @@ from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
 from quota.text import format_duration, format_tags, format_time, format_tokens, plural
-from schemas.documents.buckets import BucketReset, ExportedBuckets, ListedBucket
+from schemas.documents.quotas import BucketReset, ExportedBuckets, ListedBucket
 
 COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
 _OPTIONAL = ("CHANGED", "FULL IN", "BURST", "RATE/S")

@@ -22,8 +22,7 @@ from quota.errors import BadInput, NotFound
 from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
-from schemas.documents.cluster import Callback, CallbackChange, PublishedCluster, ScheduledCallback
-from schemas.documents.quotas import CancelledChange
+from schemas.documents.quotas import Callback, CallbackChange, CancelledChange, PublishedCluster, ScheduledCallback
 
 
 def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:

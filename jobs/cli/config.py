@@ -12,7 +12,7 @@ from quota.errors import NotFound
 from quota.planning.warnings import user_warnings
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
-from schemas.documents.settings import SettingsInForce
+from schemas.documents.status import SettingsInForce
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")

@@ -18,7 +18,7 @@ from quota.errors import BadInput, NotFound
 from quota.records.record import Source
 from quota.settings import Settings
 from quota.text import plural, printable
-from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, ResentDeadLetters
+from schemas.documents.records import DeadLetters, ListedDeadLetter, ResentDeadLetters
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter

@@ -9,7 +9,7 @@ from jobs.cli.options import Client, PeriodOptions, SettingsOptions, TopicName, 
 from jobs.cli.output import OutputOptions, print_table, print_text, table_time
 from jobs.cli.wording import format_outcome, format_reach
 from quota.text import format_duration, format_tokens
-from schemas.documents.decisions import Decisions
+from schemas.documents.records import Decisions
 
 if TYPE_CHECKING:
     from quota.records.decision import Decision

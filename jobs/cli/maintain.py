@@ -9,7 +9,7 @@ from jobs.cli.output import OutputOptions, print_table
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
-from schemas.documents.maintenance import Maintenance
+from schemas.documents.records import Maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

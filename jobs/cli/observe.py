@@ -14,7 +14,7 @@ from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
 from quota.text import format_duration, format_time, plural, printable
-from schemas.documents.observation import LogSummary, WrittenSnapshot
+from schemas.documents.records import LogSummary, WrittenSnapshot
 
 _CLOCK_MS = 1000
 """The smallest difference between clocks that is printed [ms]."""

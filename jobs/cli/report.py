@@ -10,7 +10,7 @@ from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptio
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.text import plural
-from schemas.documents.report import WrittenReport
+from schemas.documents.records import WrittenReport
 
 _DEFAULT_FILE = Path("report.html")
 

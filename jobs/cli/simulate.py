@@ -16,7 +16,7 @@ from quota.records.decision import Decision
 from quota.settings.loading import Override
 from quota.text import format_duration, format_time, format_tokens, plural
 from quota.whatif.rates import AlgorithmName
-from schemas.documents.decisions import SimulatedDecisions
+from schemas.documents.records import SimulatedDecisions
 
 _COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
 _NUMBERS = ("LINE", "TOKENS", "THROTTLED")

@@ -10,7 +10,7 @@ from jobs.cli.output import OutputOptions
 from jobs.cli.quotas.configs import connection_options
 from quota.errors import BadInput
 from quota.settings.sections import KafkaSettings
-from schemas.documents.cluster import UserTopic, UserTopics
+from schemas.documents.quotas import UserTopic, UserTopics
 
 
 def prepare(

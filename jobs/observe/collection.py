@@ -13,7 +13,7 @@ from typing import Self
 import msgspec
 
 from quota.observation.request_log import LoggedRequest
-from schemas.documents.observation import ClockDifference
+from schemas.documents.records import ClockDifference
 
 PART = "part"
 """The suffix of the files of parts."""

@@ -30,7 +30,7 @@ from quota.records.request import Operation
 from quota.settings import Settings
 from quota.settings.jobs import ObserveSettings
 from quota.settings.principals import PrincipalRules
-from schemas.documents.observation import LogSummary, ReadLog
+from schemas.documents.records import LogSummary, ReadLog
 
 EXAMPLE = Path(__file__).with_name("example.log.gz")
 """A request log to try the import with: a day of five tenants."""

@@ -1,4 +1,4 @@
-"""The output of `mutation-quota status`: the state of each part of a deployment.
+"""Documents on a deployment: its settings, and the state of each part.
 
 Times are epoch ms. A field is null if it is unknown: the part cannot be reached, or does not exist.
 """
@@ -6,6 +6,8 @@ Times are epoch ms. A field is null if it is unknown: the part cannot be reached
 from typing import Literal, TypeAlias
 
 import msgspec
+
+from quota.settings.listing import ListedSetting
 
 TopicKind: TypeAlias = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 
@@ -178,3 +180,12 @@ class Status(msgspec.Struct, frozen=True):
     """The queries that `enforce` and `audit` run, and the applier."""
     tables: list[TableStatus]
     endpoints: list[EndpointStatus]
+
+
+class SettingsInForce(msgspec.Struct, frozen=True):
+    """The output of `config describe`."""
+
+    file: str | None
+    """The settings file that was read; null for none."""
+    settings: list[ListedSetting]
+    """The settings, in the order of the sections and their keys."""

@@ -19,7 +19,7 @@ from jobs.audit.tables.opening import TableStore, check_writable, open_known
 from jobs.audit.tables.specs import TABLES, TableSpec
 from quota.settings import Settings
 from quota.text import plural
-from schemas.documents.maintenance import MaintainedTable
+from schemas.documents.records import MaintainedTable
 
 TARGET_BYTES = 64 * 1024 * 1024
 """The size that compaction aims at, in bytes; a file of less than half of it is small."""

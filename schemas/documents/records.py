@@ -1,0 +1,149 @@
+"""Documents on decisions, dead letters, observed logs, and the audit's tables."""
+
+import msgspec
+
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+
+
+class Decisions(msgspec.Struct, frozen=True):
+    """The output of `decisions list`."""
+
+    decisions: list[Decision]
+    """The newest decisions, in the order of their requests' times."""
+    newest_at: int | None = None
+    """The time of the newest request in the audit, of any client, epoch ms: later decisions follow."""
+
+
+class SimulatedDecisions(msgspec.Struct, frozen=True):
+    """The output of `simulate`. As JSON lines it is one record a line instead, in the order of the requests."""
+
+    decisions: list[Decision]
+    dead_letters: list[DeadLetter]
+    """The invalid lines; `source.offset` is the number of the line, from 0."""
+
+
+class ListedDeadLetter(msgspec.Struct, frozen=True):
+    """An invalid record of the request topic."""
+
+    id: str
+    """The position of the invalid record: topic-partition-offset."""
+    timestamp: int | None
+    """The time of the invalid record, epoch ms; null if its producer wrote the time."""
+    user: str | None
+    """The sender that the record names, or its topic identifies; null if neither does."""
+    client_id: str | None
+    """The client-id that the record names; null if it names none."""
+    error: str
+    """The reason, which names the field and the value."""
+    value: str | None
+    """The invalid record, in base64 if it is not UTF-8; null if it has no value."""
+
+
+class DeadLetters(msgspec.Struct, frozen=True):
+    """The output of `dead-letters list` and `dead-letters describe`."""
+
+    dead_letters: list[ListedDeadLetter]
+    """The latest dead letters, in the order in which they were received."""
+    left_out: int
+    """The number of earlier dead letters that --limit left out."""
+
+
+class ResentDeadLetters(msgspec.Struct, frozen=True):
+    """The output of `dead-letters resend`."""
+
+    dead_letters: list[str]
+    """The ids of the dead letters: topic-partition-offset."""
+    applied: bool
+    """Whether their records were sent; false for a dry run."""
+
+
+class ReadLog(msgspec.Struct, frozen=True):
+    """A request log."""
+
+    bytes: int
+    """The bytes that were read."""
+    requests: int
+    invalid_lines: int
+    """The number of lines with a mutation that could not be read."""
+    invalid_bytes: int
+    cut_lines: int
+    """The number of those whose beginning or end is missing, which are those of the largest requests."""
+    first_invalid: str | None
+    """The reason why the first of them could not be read; null for none."""
+
+
+class ClockDifference(msgspec.Struct, frozen=True):
+    """The difference between the clocks of two logs."""
+
+    log: str
+    other: str
+    ahead_ms: float
+    """The time by which the log is ahead of the other, in ms."""
+
+
+class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `observe import`."""
+
+    logs: dict[str, ReadLog]
+    forwarded: int
+    """The number of requests that were in the logs of a broker and of the controller, and count once."""
+    copies: int
+    clock_differences_ms: list[ClockDifference]
+    requests_by_operation: dict[str, int]
+    mutations_by_operation: dict[str, int]
+    assumed_topics_by_operation: dict[str, int]
+    validate_only: int
+    rejected_topics: int
+    """The number of topics that the cluster's own quotas rejected."""
+    throttled_requests: int
+    failed_topics_by_error: dict[str, int]
+    """The number of topics that failed for other reasons, by error code."""
+    first_at: int | None
+    """The time of the first request, epoch ms; null for none."""
+    last_at: int | None
+    """The time of the last request, epoch ms; null for none."""
+
+
+class WrittenSnapshot(msgspec.Struct, frozen=True):
+    """The output of `observe snapshot` that writes a file."""
+
+    file: str
+    at: int
+    """The time of the snapshot, epoch ms."""
+    topic_count: int
+    partition_count: int
+
+
+class MaintainedTable(msgspec.Struct, frozen=True):
+    """The upkeep of a table."""
+
+    table: str
+    files_compacted: int
+    """The number of small files that were compacted."""
+    files_written: int | None
+    """The number of files that replaced them; null for a dry run, or if none were compacted."""
+    rows_deleted: int
+    """The number of rows that were deleted, because they were older than `keep_days`."""
+    files_removed: int
+    """The number of files that were removed from the storage, because no version of the last two days uses them."""
+
+
+class Maintenance(msgspec.Struct, frozen=True):
+    """The output of `maintain`."""
+
+    tables: list[MaintainedTable]
+    applied: bool
+    """Whether the tables were changed; false for a dry run, whose numbers are those of the changes that would be
+    made."""
+
+
+class WrittenReport(msgspec.Struct, frozen=True):
+    """The output of `report`."""
+
+    file: str
+    requests: int
+    start: int = msgspec.field(name="from")
+    """The start of the period, epoch ms."""
+    end: int = msgspec.field(name="to")
+    """The end of the period, epoch ms, not included."""
