@@ -12,11 +12,8 @@ from typing import Generic, TypeVar
 
 import quota
 from jobs.audit.query import NAME as AUDIT
-from jobs.status.cluster_facts import ClusterFacts, read_cluster_facts
-from jobs.status.endpoints import read_endpoint
-from jobs.status.query_rows import query_problems, query_rows
-from jobs.status.storage_facts import StorageFacts, read_storage
-from jobs.status.topic_rows import topic_id_problems, topic_problems, topic_rows
+from jobs.status.facts import ClusterFacts, StorageFacts, read_cluster_facts, read_endpoint, read_storage
+from jobs.status.rows import query_problems, query_rows, topic_id_problems, topic_problems, topic_rows
 from jobs.storage.checkpoint import ENFORCE
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline, now_ms

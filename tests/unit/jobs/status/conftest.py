@@ -3,8 +3,7 @@
 import pytest
 
 from jobs.status.assembly import Facts
-from jobs.status.cluster_facts import ClusterFacts
-from jobs.status.storage_facts import CheckpointFacts, StorageFacts
+from jobs.status.facts import CheckpointFacts, ClusterFacts, StorageFacts
 from jobs.storage.deployment import Deployment
 from quota.kafka.topics.layouts import ClusterLayout
 from quota.settings import load_settings

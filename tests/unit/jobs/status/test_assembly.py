@@ -12,9 +12,7 @@ from jobs.metrics.loops import ApplierMetrics, LoopHealth
 from jobs.sandbox.broker import free_port
 from jobs.status import assembly
 from jobs.status.assembly import Facts, assemble
-from jobs.status.cluster_facts import AppliedFacts
-from jobs.status.endpoints import read_endpoint
-from jobs.status.storage_facts import read_storage
+from jobs.status.facts import AppliedFacts, read_endpoint, read_storage
 from jobs.storage.deployment import Deployment
 from quota.errors import ClusterError
 from quota.kafka.applier.ledger import AppliedOffset
