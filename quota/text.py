@@ -1,9 +1,11 @@
 """Names, counts, tags, times and quotas as people read them."""
 
 import math
+import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import UNSET, UnsetType
 
@@ -13,6 +15,8 @@ _WITH_DECIMAL = 10
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 _TENTH = 100
 """A tenth of a second [ms]."""
+
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
 
 
 def quoted(name: str) -> str:
@@ -121,3 +125,16 @@ def format_configs(configs: Mapping[str, float | None]) -> str:
 def config_value(value: float | None) -> str:
     """Format the value of a config, a number or a switch, as `--add-config` takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def parse_zone(name: str) -> tzinfo:
+    """Return a time zone by its name, such as Europe/Berlin, or by its offset, such as +05:30; else a `ValueError`."""
+    if offset := _OFFSET.fullmatch(name):
+        sign, hours, minutes = offset.groups()
+        shift = timedelta(hours=int(hours), minutes=int(minutes))
+        if shift < timedelta(hours=24):
+            return timezone(-shift if sign == "-" else shift)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{name!r} is not a time zone, such as UTC, Europe/Berlin or +05:30") from None

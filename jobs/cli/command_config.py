@@ -9,9 +9,9 @@ from pathlib import Path
 from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from quota.errors import BadInput
+from quota.settings.connection import EXTENSIONS, OIDC_HANDLER
 from quota.settings.loading import Override
-from quota.settings.security.oauth import EXTENSIONS, OIDC_HANDLER
-from quota.settings.security.settings import SecuritySettings
+from quota.settings.security import SecuritySettings
 
 _log = logging.getLogger(__name__)
 

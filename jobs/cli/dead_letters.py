@@ -14,6 +14,7 @@ from jobs.cli.options import ConfirmOptions, KafkaOptions, PeriodOptions
 from jobs.cli.output import OutputOptions, print_table, table_time
 from jobs.storage.whole_file import read_whole
 from quota.admission.identity import user_of
+from quota.admission.policy import Policy
 from quota.errors import BadInput, NotFound
 from quota.records.record import Source
 from quota.settings import Settings
@@ -142,7 +143,7 @@ def resend(
 
     selected = _read_by_id(settings, ids) if ids else _read_matching(settings, span, error)
     letters = [(stored, stored.letter.original_value if corrected is None else corrected) for stored in selected]
-    requests = valid_requests(letters, settings.policy)
+    requests = valid_requests(letters, Policy.of(settings))
     if letters and not confirmation.dry_run:
         if len(ids) != 1:
             confirmation.confirm(_question(requests))
@@ -206,7 +207,7 @@ def _to_item(stored: "StoredDeadLetter", settings: Settings) -> ListedDeadLetter
     letter = stored.letter
     fields = _fields(letter.original_value)
     user, client_id = (name if isinstance(name := fields.get(field), str) else None for field in ("user", "client_id"))
-    prefix = settings.policy.user_topic_prefix
+    prefix = Policy.of(settings).user_topic_prefix
     owner = None if prefix is None else user_of(letter.source.topic, prefix)
     sender = owner or user or None, client_id or None
     return ListedDeadLetter(stored.letter_id, letter.timestamp, *sender, letter.error, letter.value)

@@ -16,7 +16,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Session
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings
-from quota.settings.security.files import read_text
+from quota.settings.security import read_text
 
 _log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from jobs.dashboard.decisions import KEPT_MS, RecentDecisions, Summary, summariz
 from jobs.dashboard.load import Load
 from jobs.dashboard.tenants import Tenants
 from jobs.metrics.totals import MutationCounts
+from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
@@ -66,7 +67,7 @@ class LiveState:
         self._seq = 0
         self._load = Load()
         self._decisions = RecentDecisions()
-        self._tenants = Tenants(settings.quota.window, settings.policy, now)
+        self._tenants = Tenants(settings.quota.window, Policy.of(settings), now)
         self._describer = ChangeDescriber()
         self._changes: list[tuple[int, DescribedChange]] = []
         self._entries: list[QuotaLogEntry] = []

@@ -94,14 +94,14 @@ def try_quota(
     clients that are rejected more or less often might have sent different ones.
     """
     quotas = _with_quota(entries, settings, entity, quota)
-    algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
+    algorithm = TokenBucket(settings.quota.window, Policy.of(settings).deduplication)
     states: dict[Tags, Bucket | None] = {}
     recorded_effects, effects = EffectCounts(), EffectCounts()
     first = None
     for record in records:
         decision = read_decision(record)
         first = decision.timestamp if first is None else first
-        resolution = _resolve(decision, quotas, settings.policy)
+        resolution = _resolve(decision, quotas, Policy.of(settings))
         if resolution is None or entity not in (resolution.entity, decision.quota_entity):
             continue
         tags = resolution.tags

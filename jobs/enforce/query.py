@@ -15,6 +15,7 @@ from jobs.storage.deployment import Deployment
 from jobs.storage.retention import check_gaps
 from jobs.storage.run import Run
 from jobs.storage.starting import check_stateful_checkpoint
+from quota.admission.policy import Policy
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import max_answer_bytes
 from quota.settings import Settings
@@ -42,7 +43,7 @@ def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
     quotas = KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS)
     config = EnforceConfig(
         window=settings.quota.window,
-        policy=settings.policy,
+        policy=Policy.of(settings),
         decisions_topic=settings.topics.decisions,
         dead_letters_topic=settings.topics.dead_letters,
     )

@@ -17,10 +17,10 @@ from quota.errors import BadInput
 from quota.gateway.certificates import end_of, name_of, subject_of
 from quota.kafka.brokers.connection import tls_context
 from quota.records.request import ANONYMOUS
+from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
 from quota.settings.principals import PrincipalRules
-from quota.settings.security.clients import Security
-from quota.settings.security.files import read_certificates, secret_file, secret_value
+from quota.settings.security import read_certificates, secret_file, secret_value
 
 if TYPE_CHECKING:
     from jobs.gateway.connection import ClientConnection

@@ -19,9 +19,9 @@ from jobs.gateway.watched import Watched
 from quota.errors import BadInput
 from quota.gateway.certificates import EXTENSIONS, alternative_names_of, encode, sequence, subject_of
 from quota.kafka.brokers.connection import tls_context
+from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
-from quota.settings.security.clients import Security
-from quota.settings.security.files import read_certificates, read_text, secret_file, secret_value
+from quota.settings.security import read_certificates, read_text, secret_file, secret_value
 
 _VALID_SECONDS = 600
 """The time that a certificate is valid. A broker checks it only in the handshake."""

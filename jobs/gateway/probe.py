@@ -15,7 +15,7 @@ from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import connected, log_in
 from quota.kafka.brokers.failures import FAILURES, failure_reason
-from quota.settings.security.clients import Security
+from quota.settings.connection import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.described import METADATA_VERSION
 from quota.wire.protocol import Address, Protocol

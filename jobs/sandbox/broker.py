@@ -26,7 +26,7 @@ from quota.kafka.timing import Deadline, Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.settings.sections import KafkaSettings
-from quota.settings.security.settings import TargetSettings
+from quota.settings.security import TargetSettings
 
 _log = logging.getLogger(__name__)
 

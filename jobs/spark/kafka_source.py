@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from quota.admission.identity import pattern_of
 from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import Settings
-from quota.settings.security.properties import check_not_owned
+from quota.settings.connection import check_not_owned
 from schemas.kafka import RECORD
 
 _FETCH_WAIT_MS = 1

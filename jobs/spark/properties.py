@@ -12,8 +12,8 @@ from jobs.spark.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 from quota.errors import BadInput
 from quota.settings import Settings
+from quota.settings.connection import ALLOWED_URLS
 from quota.settings.secrets import SECRET_NAME
-from quota.settings.security.oauth import ALLOWED_URLS
 from quota.settings.types import in_bytes
 
 _log = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from jobs.stopping import killing_on_signal
 from quota.settings import Settings
+from quota.settings.connection import ALLOWED_URLS
 from quota.settings.secrets import is_secret, mask_logins
-from quota.settings.security.oauth import ALLOWED_URLS
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """An environment variable of programs that spark-submit runs, with the port of its JVM."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from jobs.storage.stored_files import Files, ReadableFiles, numbered
-from quota.admission.identity import user_of
+from quota.admission.identity import request_topic, user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import DEPLOYMENT_FILE
@@ -77,7 +77,7 @@ class Deployment:
         A missing one is an error (`TopicGone`), unless its user is one of `topics.retired_users`: then it is retired.
         """
         topics = settings.topics
-        to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.user_topic_prefix}
+        to_retire = {request_topic(user, topics) for user in topics.retired_users if topics.user_topic_prefix}
         retired = {*self.retired, *(to_retire & self.topics.keys() - found.keys())}
         known = replace(self.with_topics(found, settings), retired=sorted(retired))
         for name in sorted(self._user_topics(settings) - found.keys() - retired):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.whatif.simulate import read_quotas_of_file
+from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.quota_log import Window
@@ -26,8 +27,8 @@ def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, se
             raise BadInput(f"--candidate: two candidates are called {name!r}; give one of them another name=")
     if recorded is None:
         return candidates
-    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.deduplication)
-    return [Candidate(_RECORDED_QUOTAS, recorded, algorithm, settings.policy, enforces_shadow=False), *candidates]
+    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window, Policy.of(settings).deduplication)
+    return [Candidate(_RECORDED_QUOTAS, recorded, algorithm, Policy.of(settings), enforces_shadow=False), *candidates]
 
 
 def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Settings) -> Candidate:
@@ -39,8 +40,8 @@ def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Set
     quotas = read_quotas_of_file(Path(values["quotas"]), settings.quota.callbacks) if "quotas" in values else recorded
     if quotas is None:
         raise BadInput(f"--candidate {text}: a file of requests needs quotas; add quotas=FILE")
-    algorithm = make_algorithm(name, window, settings.policy.deduplication)
-    return Candidate(values.get("name", text), quotas, algorithm, settings.policy)
+    algorithm = make_algorithm(name, window, Policy.of(settings).deduplication)
+    return Candidate(values.get("name", text), quotas, algorithm, Policy.of(settings))
 
 
 def _parse_pairs(text: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from jobs.progress import progress
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.simulate import open_lines
 from jobs.whatif.sizing import size_quotas
+from quota.admission.policy import Policy
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, NotFound
@@ -47,7 +48,7 @@ class FileRequests:
         settings = self._settings
         with open_lines(self.path) as lines, progress(f"reading {self.source}"):
             algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
-            for answer in simulate(lines, CallbackTimeline(), algorithm, settings.topics.requests, settings.policy):
+            for answer in simulate(lines, CallbackTimeline(), algorithm, settings.topics.requests, Policy.of(settings)):
                 if isinstance(answer, DeadLetter):
                     errors += 1
                     first_error = first_error or f"line {answer.source.offset + 1}: {answer.error}"

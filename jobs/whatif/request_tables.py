@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.audit.rows import dead_letter_rows, decision_rows
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TableSpec
 from jobs.whatif.simulate import open_lines
+from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
@@ -37,11 +38,11 @@ def request_tables(
 
     Without quotas, the cluster's responses in the output of `observe import` decide them.
     """
-    algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
+    algorithm = TokenBucket(settings.quota.window, Policy.of(settings).deduplication)
     with TemporaryDirectory(prefix="mutation-quota-") as name, open_lines(file) as lines:
         writers = {table: _Parts(Path(name) / table.name, table) for table in (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)}
         topic = settings.topics.requests
-        answers = simulate(lines, quotas or CallbackTimeline(), algorithm, topic, settings.policy)
+        answers = simulate(lines, quotas or CallbackTimeline(), algorithm, topic, Policy.of(settings))
         decided = _write(answers, writers, enforced=quotas is not None)
         if not decided:
             raise BadInput(f"{file}: no line is a request")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jobs.storage.whole_file import read_whole
+from quota.admission.policy import Policy
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord
@@ -25,11 +26,11 @@ def decide_file(
     settings: Settings, requests: str, quota_file: Path, name: AlgorithmName
 ) -> Iterator[Decision | DeadLetter]:
     """Decide each line of a file of requests, or of standard input (`-`), that is not blank, in their order."""
-    algorithm = make_algorithm(name, settings.quota.window, settings.policy.deduplication)
+    algorithm = make_algorithm(name, settings.quota.window, Policy.of(settings).deduplication)
     check_callbacks(settings.quota.callbacks)
     quotas = read_quotas_of_file(quota_file, settings.quota.callbacks)
     with open_lines(requests) as lines:
-        yield from simulate(lines, quotas, algorithm, settings.topics.requests, settings.policy)
+        yield from simulate(lines, quotas, algorithm, settings.topics.requests, Policy.of(settings))
 
 
 def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from jobs.whatif.simulate import make_quotas
+from quota.admission.policy import Policy
 from quota.errors import NotFound
 from quota.records.decision import Decision
 from quota.settings import Settings
@@ -28,7 +29,7 @@ class RecordedRequests(Protocol):
 
 def size_quotas(settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests) -> Advice:
     """Divide the capacity by the tenants' demands and their load together, and backtest the quotas."""
-    policy, period = settings.policy, requests.period
+    policy, period = Policy.of(settings), requests.period
     demands, load_together = measure_demands(requests, tenancy, policy.exempt_users, sizing.window)
     if not demands:
         in_period = "" if period.since is None and period.until is None else " in that period"

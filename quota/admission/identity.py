@@ -3,6 +3,7 @@
 import re
 
 from quota.errors import BadInput
+from quota.settings.sections import TopicSettings
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_CHARS = 249
@@ -19,6 +20,11 @@ def topic_of(user: str, requests: str) -> str:
             "ssl.principal.mapping.rules, or use a gateway"
         )
     return name
+
+
+def request_topic(user: str, topics: TopicSettings) -> str:
+    """Return the topic of a user's requests: their own, or that of all users."""
+    return topics.requests if topics.user_topic_prefix is None else topic_of(user, topics.user_topic_prefix)
 
 
 def user_of(topic: str, requests: str) -> str | None:

@@ -1,11 +1,11 @@
 """The policy of a deployment: the settings that apply to all requests."""
 
 from dataclasses import dataclass
+from typing import Self
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
-
-DEFAULT_MAX_BYTES = 1024 * 1024
-"""The default maximum size of a request, key and value together [bytes]."""
+from quota.settings import Settings
+from quota.settings.sections import DEFAULT_MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,14 @@ class Policy:
     """The time for which requests are remembered, so that they are not charged twice."""
     user_topic_prefix: str | None = None
     """The prefix of the users' own request topics, if the topic identifies the user (`quota.admission.identity`)."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the policy of a deployment."""
+        return cls(
+            max_bytes=settings.limits.max_request_bytes,
+            exempt_users=frozenset(settings.quota.exempt_users),
+            shadow=settings.quota.shadow,
+            deduplication=Deduplication(round(settings.repeats.window_seconds * 1000)),
+            user_topic_prefix=settings.topics.user_topic_prefix,
+        )

@@ -13,6 +13,7 @@ from operator import attrgetter
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from quota.admission.identity import request_topic
 from quota.admission.validation import FEWER_TOPICS
 from quota.errors import BadInput, ErrorCode
 from quota.kafka.kept_client import UNDELIVERED
@@ -129,7 +130,7 @@ class Decisions:
             case DeadLetter(error=error) as letter:
                 request_id = rejected_id(letter, letter.source.topic) or ""
                 asked = self._pending.get(request_id) or self._undecided.find(request_id)
-                if asked is not None and rejected_id(letter, self._topics.requests_of(asked.request.user)):
+                if asked is not None and rejected_id(letter, request_topic(asked.request.user, self._topics)):
                     self._pace.rejected()
                     if request_id in self._pending:
                         self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)

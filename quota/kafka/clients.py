@@ -14,9 +14,8 @@ from quota.errors import BadInput, ClusterError
 from quota.kafka.brokers.tokens import TokenFunction, credentials_in, fetch_token
 from quota.kafka.kept_client import TRANSPORT_ERRORS
 from quota.kafka.timing import Backoff, Deadline
-from quota.settings.connection import Connection
+from quota.settings.connection import Connection, check_not_owned
 from quota.settings.secrets import mask_values
-from quota.settings.security.properties import check_not_owned
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from quota.admission.identity import request_topic
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.kept_client import KeptClient
@@ -83,7 +84,7 @@ class RequestWriter:
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists."""
-        topic = self._topics.requests_of(user)
+        topic = request_topic(user, self._topics)
         with self._errors():  # all topics: a broker may create one that is named
             existing = self._kept.client.producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
@@ -95,7 +96,7 @@ class RequestWriter:
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
         """Enqueue requests, in this order, as `send_bytes` does."""
         for request in requests:
-            topic = self._topics.requests_of(request.user)
+            topic = request_topic(request.user, self._topics)
             self.send_bytes(topic, codec.encode(request), request.user.encode(), on_delivery)
 
     def send_bytes(

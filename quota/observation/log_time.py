@@ -3,11 +3,10 @@
 import re
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from quota.errors import BadInput, BadRecord
+from quota.errors import BadRecord
+from quota.text import parse_zone
 
-_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
 _TIME = re.compile(
     rb"""
     (?<!\d)(?:
@@ -34,19 +33,6 @@ _AMBIGUOUS = {"AM", "PM", "AST", "BST", "CDT", "CST", "EDT", "EST", "HST", "IST"
 
 _STEP_BACK_MS = 1_800_000
 """The times of a log go back by more than this only when clocks are set back at the end of summer time."""
-
-
-def parse_zone(name: str) -> tzinfo:
-    """Return a time zone by its name, such as Europe/Berlin, or by its offset, such as +05:30."""
-    if offset := _OFFSET.fullmatch(name):
-        sign, hours, minutes = offset.groups()
-        shift = timedelta(hours=int(hours), minutes=int(minutes))
-        if shift < timedelta(hours=24):
-            return timezone(-shift if sign == "-" else shift)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadInput(f"{name!r} is not a time zone, such as UTC, Europe/Berlin or +05:30") from None
 
 
 class LogTime:
@@ -124,7 +110,7 @@ def _named(zone: str, of_log: tzinfo) -> tzinfo:
     if zone in _ZONES:
         return timezone(timedelta(hours=_ZONES[zone]))
     offset = zone.removeprefix("UTC").removeprefix("GMT")
-    with suppress(BadInput):
+    with suppress(ValueError):
         if not zone.isalpha():
             return parse_zone(offset if len(offset) > len("+00") else f"{offset}:00")
     raise BadRecord(

@@ -7,7 +7,6 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from quota.observation.log_time import parse_zone
 from quota.settings.types import (
     MAX_PORT,
     Count,
@@ -17,8 +16,9 @@ from quota.settings.types import (
     Pattern,
     SecondsOrZero,
     Section,
-    checked_by,
+    TimeZone,
 )
+from quota.text import parse_zone
 
 ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
 
@@ -84,7 +84,7 @@ class ApplierSettings(Section):
 class ObserveSettings(Section):
     """Reading the request logs of brokers."""
 
-    time_zone: Annotated[Name, checked_by(parse_zone)] = "UTC"
+    time_zone: TimeZone = "UTC"
     """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
 
     principal_mapping_rules: MappingRules = "DEFAULT"

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from quota.settings.loading import ENV_BOOTSTRAP_SERVERS, ENV_PREFIX, LoadedSettings
 from quota.settings.model import Settings, sections
 from quota.settings.secrets import MASK, is_secret, mask_logins
-from quota.settings.security.files import IN_FILE
+from quota.settings.security import IN_FILE
 
 Value: TypeAlias = bool | int | float | str | list[str]
 Origin: TypeAlias = Literal["default", "file", "environment", "option", "kafka"]

@@ -6,8 +6,6 @@ from typing import get_origin
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from quota.admission.policy import Policy
-from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import BOOTSTRAP_SERVERS, SECURITY_PROTOCOL, Connection
 from quota.settings.gateway import GatewaySettings
 from quota.settings.jobs import (
@@ -29,7 +27,7 @@ from quota.settings.sections import (
     SparkSettings,
     TopicSettings,
 )
-from quota.settings.security.settings import TargetSettings
+from quota.settings.security import TargetSettings
 from quota.settings.storage import StorageSettings
 from quota.settings.types import Section
 
@@ -69,17 +67,6 @@ class Settings(BaseModel):
             security,
             servers_from="kafka.target_servers" if own_servers else BOOTSTRAP_SERVERS,
             protocol_from="target.security_protocol" if own_protocol else SECURITY_PROTOCOL,
-        )
-
-    @property
-    def policy(self) -> Policy:
-        """The rules that apply to all requests alike."""
-        return Policy(
-            max_bytes=self.limits.max_request_bytes,
-            exempt_users=frozenset(self.quota.exempt_users),
-            shadow=self.quota.shadow,
-            deduplication=Deduplication(round(self.repeats.window_seconds * 1000)),
-            user_topic_prefix=self.topics.user_topic_prefix,
         )
 
     @field_validator("target")

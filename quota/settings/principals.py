@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Callable
 from functools import lru_cache, partial
 
-from quota.errors import BadInput
-
 _RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:[^/\\]|\\.)*)/((?:[^/\\]|\\.)*)/([LU]?))\s*(?:,|$)")
 _REPLACEMENT = re.compile(r"\\(.)|\$([1-9]\d*)|([^\\$])", re.DOTALL)
 _LINE_END = re.compile("[\n\r\u0085\u2028\u2029]")
@@ -28,7 +26,7 @@ class PrincipalRules:
         while at < len(text):
             match = _RULE.match(text, at)
             if match is None:
-                raise BadInput(f"principal rules: expected RULE:pattern/replacement/[LU] or DEFAULT at {text[at:]!r}")
+                raise ValueError(f"principal rules: expected RULE:pattern/replacement/[LU] or DEFAULT at {text[at:]!r}")
             at = match.end()
             default, pattern, replacement, case = match.groups()
             compiled = None if default else _compiled(pattern)
@@ -66,7 +64,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         try:
             return re.compile(pattern, re.ASCII)
         except (re.error, FutureWarning) as error:
-            raise BadInput(f"principal rules: {pattern!r} is not a regular expression: {error}") from None
+            raise ValueError(f"principal rules: {pattern!r} is not a regular expression: {error}") from None
 
 
 def _parsed(replacement: str, pattern: re.Pattern[str]) -> _Replacement:
@@ -75,13 +73,13 @@ def _parsed(replacement: str, pattern: re.Pattern[str]) -> _Replacement:
     while at < len(replacement):
         match = _REPLACEMENT.match(replacement, at)
         if match is None:
-            raise BadInput(f"principal rules: {replacement!r} has a $ or a \\ that stands for nothing")
+            raise ValueError(f"principal rules: {replacement!r} has a $ or a \\ that stands for nothing")
         escaped, digits, text = match.groups()
         at = match.end()
         if digits:  # $12 is the first group and a 2 where there are fewer than twelve
             size = next((length for length in range(len(digits), 0, -1) if int(digits[:length]) <= pattern.groups), 0)
             if not size:
-                raise BadInput(f"principal rules: {replacement!r} names a group that {pattern.pattern!r} does not have")
+                raise ValueError(f"principal rules: {replacement!r} names a group that {pattern.pattern!r} lacks")
             parts += [int(digits[:size]), digits[size:]]
         else:
             parts.append(escaped or text)

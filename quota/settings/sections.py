@@ -4,12 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from quota.admission.identity import topic_of
-from quota.admission.policy import DEFAULT_MAX_BYTES
 from quota.records.quota_log import DEFAULT_CLASS, Callbacks, Window
-from quota.settings.connection import Connection
-from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
-from quota.settings.security.settings import SecuritySettings
+from quota.settings.connection import ClientProperties, Connection, Pairs, as_pairs
+from quota.settings.security import SecuritySettings
 from quota.settings.types import (
     MAX_PORT,
     Address,
@@ -24,6 +21,9 @@ from quota.settings.types import (
     ServersOrEmpty,
     TopicName,
 )
+
+DEFAULT_MAX_BYTES = 1024 * 1024
+"""The default maximum size of a request, key and value together [bytes]."""
 
 
 def _check_replication(factor: int) -> int:
@@ -103,10 +103,6 @@ class TopicSettings(Section):
     def user_topic_prefix(self) -> str | None:
         """The prefix of users' topics if topics identify users, else None."""
         return self.requests if self.identity == "topic" else None
-
-    def requests_of(self, user: str) -> str:
-        """Return the topic of a user's requests."""
-        return self.requests if self.user_topic_prefix is None else topic_of(user, self.user_topic_prefix)
 
     @property
     def names(self) -> list[str]:

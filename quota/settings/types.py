@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from quota.errors import BadInput
 from quota.settings.principals import PrincipalRules
+from quota.text import parse_zone
 
 
 class Section(BaseModel):
@@ -21,14 +21,11 @@ class Section(BaseModel):
     )
 
 
-def checked_by(parse: Callable[[str], object]) -> AfterValidator:
+def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
     """Return a validator: a text that `parse` cannot parse is an error."""
 
     def check(text: str) -> str:
-        try:
-            parse(text)
-        except BadInput as error:
-            raise ValueError(str(error)) from None
+        parse(text)
         return text
 
     return AfterValidator(check)
@@ -99,8 +96,9 @@ Address = Annotated[Name, AfterValidator(_check_address)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 NameList = Annotated[list[Name], BeforeValidator(_split)]
 TopicName = Annotated[str, StringConstraints(pattern=_TOPIC)]
-MappingRules = Annotated[Name, checked_by(PrincipalRules)]
+MappingRules = Annotated[Name, _checked_by(PrincipalRules)]
 """Rules in the syntax of `ssl.principal.mapping.rules`."""
+TimeZone = Annotated[Name, _checked_by(parse_zone)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 MAX_SECONDS = 86_400
 """The largest value of most durations in the settings [s]: a day."""

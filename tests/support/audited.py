@@ -2,6 +2,7 @@
 
 import json
 
+from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.decision import Decision
@@ -25,7 +26,7 @@ def audited(base_settings, root, requests, quotas, *, changes=None, start=0, mor
     """
     sections = {"quota": {"exempt_users": ["admin"]}, "repeats": {"window_seconds": 1.0}}
     settings = with_sections(at_root(base_settings, root), **sections)
-    algorithm, policy = TokenBucket(Window(), settings.policy.deduplication), settings.policy
+    algorithm, policy = TokenBucket(Window(), Policy.of(settings).deduplication), Policy.of(settings)
     by = read_quotas(json.dumps(quota).encode() for quota in quotas)
     answers = [*simulate(requests, by, algorithm, policy=policy), *more]
     records = {settings.topics.decisions: [], settings.topics.dead_letters: []}

@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Producer, TopicPartition
 
 from jobs.sandbox.broker import HOST, free_port
 from quota.admission.decide import decide
+from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -62,7 +63,7 @@ class StandIn:
         for user, rate in rates.items():
             self.set_quota(QuotaEntity(None if user == "default" else user), rate)
         self._algorithm = TokenBucket(
-            Window(settings.quota.window_num, settings.quota.window_size_seconds), settings.policy.deduplication
+            Window(settings.quota.window_num, settings.quota.window_size_seconds), Policy.of(settings).deduplication
         )
         self._buckets = {}
         self._end = threading.Event()
@@ -139,7 +140,7 @@ class StandIn:
             self._producer.poll(0)
 
     def _decide(self, record):
-        resolved = resolve(record, self._quotas, self._settings.policy)
+        resolved = resolve(record, self._quotas, Policy.of(self._settings))
         if isinstance(resolved, DeadLetter):
             return resolved, self._settings.topics.dead_letters
         self.requests.append(resolved.request)

@@ -10,7 +10,7 @@ from jobs.sandbox.broker import HOST, JAVA_OPTIONS, Broker, free_port
 from jobs.spark.installation import jars_folder
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
-from quota.settings.security.oauth import ALLOWED_URLS
+from quota.settings.connection import ALLOWED_URLS
 from tests.support.broker import Authority, allow, documented_acls, write_keystore
 from tests.support.token_server import ISSUER, SCOPE, Signer, TokenServer
 

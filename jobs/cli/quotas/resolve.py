@@ -7,6 +7,7 @@ from jobs.cli.output import OutputOptions, print_table, print_warnings, table_ti
 from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells
 from jobs.cli.times import parse_time
 from jobs.cli.wording import labelled
+from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
 from quota.errors import BadRecord, MutationQuotaError
 from quota.planning.warnings import name_warning, quota_warnings
@@ -47,7 +48,7 @@ def resolve(
     log = read_log(settings)
     moment = log.now if requested_at is None else requested_at
     try:
-        resolution = resolve_quota(user_name, client_id, moment, log.quotas, settings.policy)
+        resolution = resolve_quota(user_name, client_id, moment, log.quotas, Policy.of(settings))
     except BadRecord as error:
         raise MutationQuotaError(
             f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"

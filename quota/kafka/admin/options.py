@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from quota.admission.identity import request_topic
 from quota.errors import BadInput
 from quota.kafka.brokers.tokens import Token, call_function, credentials_in, fetch_token, to_token
 from quota.kafka.clients import client_config, login_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
-from quota.settings.security.properties import is_security
-from quota.settings.security.settings import SecuritySettings
+from quota.settings.connection import is_security
+from quota.settings.security import SecuritySettings
 from quota.settings.types import MAX_SECONDS
 
 PREFIX = "mutation.quota."
@@ -57,7 +58,7 @@ class ClientOptions:
     def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or _user_of(target, settings.kafka.timeout_seconds)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
-        settings.topics.requests_of(user)  # raises if a user topic cannot have this name
+        request_topic(user, settings.topics)  # raises if a user topic cannot have this name
         return cls(settings, target, control, user, client_id)
 
 

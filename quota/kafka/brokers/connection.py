@@ -12,7 +12,7 @@ from scramp import ScramClient
 
 from quota.errors import ClusterError
 from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
-from quota.settings.security.clients import Security
+from quota.settings.connection import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request

@@ -13,8 +13,7 @@ from quota.errors import ClusterError, ErrorCode
 from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_context
 from quota.kafka.brokers.failures import FAILURES, failure_reason
 from quota.kafka.timing import Deadline, Every
-from quota.settings.connection import Connection
-from quota.settings.security.clients import Security
+from quota.settings.connection import Connection, Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
 from quota.wire.protocol import Address

@@ -20,8 +20,7 @@ import msgspec
 from quota.errors import BadInput, ClusterError
 from quota.gateway.sasl import token_claim
 from quota.kafka.brokers.failures import failure_reason
-from quota.settings.security.clients import Security
-from quota.settings.security.oauth import ClientCredentials, extension_pairs
+from quota.settings.connection import ClientCredentials, Security, extension_pairs
 
 _log = logging.getLogger(__name__)
 

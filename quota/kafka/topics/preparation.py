@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Sequence
 
+from quota.admission.identity import request_topic
 from quota.errors import ClusterError
 from quota.kafka.topics.checks import durability_warnings, problems, replicated
 from quota.kafka.topics.specs import requests_spec, topic_specs, user_topic_names
@@ -50,7 +51,7 @@ class UserTopics:
 
     def prepare(self, users: Sequence[str]) -> dict[str, str]:
         """Create the topics of users, set the configs of existing ones, and return the topic of each user."""
-        topics = {user: self._settings.topics.requests_of(user) for user in users}
+        topics = {user: request_topic(user, self._settings.topics) for user in users}
         specs = [requests_spec(self._settings, topic) for topic in topics.values()]
         cluster, factor = self._admin.layout(), self._settings.topics.replication_factor
         missing = [spec for spec in specs if spec.name not in cluster.topics]

@@ -16,6 +16,8 @@ from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import open_files
 from jobs.storage.monitors import UserTopicsMonitor
 from jobs.storage.run import Run
+from quota.admission.identity import request_topic
+from quota.admission.policy import Policy
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.dead_letters import read_dead_letters, send, valid_requests
@@ -94,8 +96,8 @@ def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic
     query = start_enforce(Run.on(spark, by_topic))
     try:
         produce(by_topic, topics.requests, request_json(5))
-        produce(by_topic, topics.requests_of("mallory"), request_json(60), nameless(13), key=b"alice")
-        produce(by_topic, topics.requests_of("alice"), request_json(1))
+        produce(by_topic, request_topic("mallory", topics), request_json(60), nameless(13), key=b"alice")
+        produce(by_topic, request_topic("alice", topics), request_json(1))
         consume(by_topic, topics.decisions, 2)
         UserTopics(by_topic).prepare(["carol"])
         writer = RequestWriter(by_topic)
@@ -105,7 +107,7 @@ def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic
 
         (lie,) = read_dead_letters(by_topic)
         corrected = [(lie, request_json(0, user="mallory"))]
-        valid_requests(corrected, by_topic.policy)
+        valid_requests(corrected, Policy.of(by_topic))
         send(by_topic, corrected)
         decided = [decision for _, decision in consume(by_topic, topics.decisions, 4)]
     finally:
@@ -164,7 +166,7 @@ def test_a_quota_stamped_by_its_producer_does_not_take_effect(deployment, caplog
 
 def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_topic, command):
     """The start fails; `user-topics prepare` corrects the topic, and prints the ACLs that its user needs."""
-    topic = by_topic.topics.requests_of("alice")
+    topic = request_topic("alice", by_topic.topics)
     create(by_topic, topic, **{"message.timestamp.type": "CreateTime"})
     with pytest.raises(ClusterError, match=f"topic {topic} is stamped by producers"):
         prepare_topics(by_topic)
@@ -183,7 +185,7 @@ def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
     UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
     UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
-    delete(by_topic, by_topic.topics.requests_of("alice"))
+    delete(by_topic, request_topic("alice", by_topic.topics))
     UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
 
@@ -213,16 +215,16 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     request_ids = [f"batch-{batch}" for batch in range(batches)]
     for request_id in request_ids:
         for user, partitions in (("alice", 1), ("bob", 11)):
-            produce(by_topic, topics.requests_of(user), request_json(partitions, user=user, request_id=request_id))
+            produce(by_topic, request_topic(user, topics), request_json(partitions, user=user, request_id=request_id))
         enforce(by_topic)
     Path(
         by_topic.storage.checkpoint(ENFORCE, STATE_VERSION), "commits", str(batches - 1)
     ).unlink()  # as a kill leaves it
-    delete(by_topic, topics.requests_of("alice"))
+    delete(by_topic, request_topic("alice", topics))
     with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
         enforce(by_topic)
     enforce(retiring)
-    produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="later"))
+    produce(by_topic, request_topic("bob", topics), request_json(1, user="bob", request_id="later"))
     enforce(by_topic)
     decided = [decision for _, decision in consume_all(by_topic, topics.decisions) if decision["user"] == "bob"]
     assert [decision["request_id"] for decision in decided] == [*request_ids, request_ids[-1], "later"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from quota.admission.identity import request_topic
 from quota.errors import BadInput
 from quota.settings import Settings, load_settings
 from quota.settings.listing import listed_settings
@@ -150,7 +151,7 @@ def test_no_topic_of_the_jobs_may_be_a_users_topic():
     decisions = "topics.decisions=mutation-requests.decisions"
     with pytest.raises(BadInput, match=r"mutation-requests.decisions would be a user's topic"):
         load(decisions, "topics.identity=topic")
-    assert load(decisions).topics.requests_of("alice") == "mutation-requests"
+    assert request_topic("alice", load(decisions).topics) == "mutation-requests"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ import pytest
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from quota.errors import BadInput
 from quota.settings import load_settings
-from quota.settings.connection import Connection
-from quota.settings.security.clients import Security
-from quota.settings.security.oauth import ClientCredentials
+from quota.settings.connection import ClientCredentials, Connection, Security
 from tests.support.logins import SASL
 
 OTHER = "is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?"

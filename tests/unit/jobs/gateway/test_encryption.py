@@ -13,7 +13,7 @@ from jobs.gateway.encryption import certificate_requests, make_encryption
 from jobs.gateway.issuer import Issuer
 from quota.errors import BadInput
 from quota.settings import load_settings
-from quota.settings.security.clients import Security
+from quota.settings.connection import Security
 from tests.support.broker import Authority, Certificate
 from tests.support.waiting import eventually
 from tests.unit.jobs.gateway.certificates import relink

@@ -16,9 +16,9 @@ from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
 from quota.gateway.addresses import Addresses
 from quota.gateway.stats import GatewayStats
+from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
 from quota.settings.principals import PrincipalRules
-from quota.settings.security.clients import Security
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
 from tests.unit.quota.gateway.play import make_context

@@ -13,8 +13,8 @@ from jobs.gateway.listeners import Listener
 from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput
+from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
-from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
 from tests.unit.jobs.gateway.certificates import own_certificate

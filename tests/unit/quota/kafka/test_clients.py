@@ -8,8 +8,7 @@ from quota.kafka import clients, timing
 from quota.kafka.applier.applier import TopicPermissions
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Backoff, Deadline, Every
-from quota.settings.connection import Connection
-from quota.settings.security.clients import Security
+from quota.settings.connection import Connection, Security
 
 TRANSPORT, ALL_DOWN = KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 librdkafka's own codes
 WRONG_PASSWORD = KafkaError._AUTHENTICATION  # noqa: SLF001

@@ -18,12 +18,10 @@ from quota.kafka.clients import client_config
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.reading import make_consumer
 from quota.settings import load_settings
-from quota.settings.connection import Connection
+from quota.settings.connection import ClientCredentials, Connection, Security
 from quota.settings.loading import load_with_origins
 from quota.settings.secrets import is_secret
 from quota.settings.sections import KafkaSettings
-from quota.settings.security.clients import Security
-from quota.settings.security.oauth import ClientCredentials
 from tests.support.broker import CERTIFICATE_PEM
 from tests.support.logins import SASL, TOKENS
 from tests.support.programs import run

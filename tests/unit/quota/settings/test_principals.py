@@ -2,7 +2,6 @@
 
 import pytest
 
-from quota.errors import BadInput
 from quota.settings.principals import PrincipalRules
 
 RULES = (
@@ -43,5 +42,5 @@ ONLY_JAVA = [r"RULE:^\p{L}+$/x/", "RULE:^[[a]b]$/x/", "RULE:^[a-z&&[^b]]$/x/", "
     "rules", ["nonsense", "RULE:a", "RULE:(/x/", "DEFAULT;DEFAULT", "RULE:^a$/b/X", "RULE:^(a)$/$2/", *ONLY_JAVA]
 )
 def test_an_invalid_rule_is_rejected(rules):
-    with pytest.raises(BadInput, match="principal rules: "):
+    with pytest.raises(ValueError, match="principal rules: "):
         PrincipalRules(rules)

@@ -9,6 +9,7 @@ from jobs.cli.output import print_text
 from jobs.cli.quotas.history import history_entries, print_history
 from jobs.cli.quotas.resolve import print_resolution
 from jobs.cli.quotas.text import print_quotas
+from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas import log as quota_log
@@ -83,7 +84,7 @@ def resolved(lines_of):
 
     def lines(user, **options):
         settings = Settings(quota=options)
-        resolution = resolve_quota(user, "app", 2000, quotas, settings.policy)
+        resolution = resolve_quota(user, "app", 2000, quotas, Policy.of(settings))
         levels = quotas.timeline.levels(user, "app", 2000)
         return lines_of(print_resolution, resolution, levels, settings.quota.window)
 

@@ -11,8 +11,7 @@ import pytest
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.records.entity import QuotaEntity
-from quota.settings.connection import Connection
-from quota.settings.security.clients import Security
+from quota.settings.connection import Connection, Security
 from tests.support.answering import answering
 from tests.support.scripted_broker import ScriptedBroker, accepted_login
 

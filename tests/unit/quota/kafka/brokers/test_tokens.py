@@ -20,8 +20,7 @@ from quota.kafka.brokers.tokens import (
 )
 from quota.kafka.clients import client_config, cluster_errors
 from quota.settings import load_settings
-from quota.settings.security.clients import Security
-from quota.settings.security.oauth import ClientCredentials
+from quota.settings.connection import ClientCredentials, Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
 from tests.support.answering import answering

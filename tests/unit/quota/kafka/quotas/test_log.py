@@ -9,8 +9,7 @@ from quota.kafka.quotas import log as quota_log
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Callbacks
-from quota.settings.connection import Connection
-from quota.settings.security.clients import Security
+from quota.settings.connection import Connection, Security
 
 
 def change(offset, at):

@@ -1,23 +1,110 @@
-"""TLS and SASL settings under Kafka's own names, of both clusters. Unfitting combinations are rejected."""
+"""TLS and SASL settings under Kafka's own names, of both clusters. Unfitting combinations are rejected.
+
+Secrets, certificates and keys may be in files, which are read and checked when they are used. A file may be missing
+where a program uses none of it: several programs share one settings file.
+"""
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, SecretStr
 
 from quota.errors import BadInput
-from quota.settings.security.clients import MECHANISMS, Security, has_sasl, has_tls
-from quota.settings.security.files import Secret, read_certificates, read_key, read_text, secret_value
-from quota.settings.security.oauth import EXTENSIONS, MECHANISM, ClientCredentials, extension_pairs
-from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
+from quota.settings.connection import (
+    EXTENSIONS,
+    MECHANISMS,
+    OAUTHBEARER,
+    ClientCredentials,
+    ClientProperties,
+    Pairs,
+    Security,
+    as_pairs,
+    extension_pairs,
+    has_sasl,
+    has_tls,
+)
 from quota.settings.types import Section
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+IN_FILE = "file:"
+"""The beginning of a secret's setting that is the path of a file with the secret."""
+
+_PLAIN_KEY, _ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LOGINS = ("sasl_username", "sasl_password")
 _OAUTH = "sasl_oauthbearer_"
 _OF_A_SERVER = ("token_endpoint_url", "client_", "scope", "ca_location")
+
+
+def read_text(path: str) -> str:
+    """Return the content of a file, or an empty text for an empty path."""
+    try:
+        return Path(path).read_text(encoding="utf-8") if path else ""
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not UTF-8") from None
+
+
+def read_certificates(path: str) -> str:
+    """Return the certificates of a PEM file without the text around them, in which Python accepts only ASCII.
+
+    An empty text for an empty path.
+    """
+    certificates = "".join(f"{certificate}\n" for certificate in _CERTIFICATE.findall(read_text(path)))
+    if path and not certificates:
+        raise ValueError(f"{path}: not a certificate in PEM format")
+    return certificates
+
+
+def read_key(path: str, password: str) -> str:
+    """Return the private key of a PEM file, whose password is given if it is encrypted; nothing for an empty path."""
+    text = read_text(path)
+    if path and not (_PLAIN_KEY in text or _ENCRYPTED_KEY in text):
+        raise ValueError(
+            f"{path}: not a PKCS#8 key, which Java requires; convert it with openssl pkcs8 -topk8 -nocrypt"
+        )
+    if _ENCRYPTED_KEY in text and not password:
+        raise ValueError(f"{path} is encrypted, and needs ssl_key_password")
+    if password and _ENCRYPTED_KEY not in text:
+        raise ValueError("ssl_key_password is given, but the key in ssl_key_location is not encrypted")
+    return text
+
+
+def _check_secret(secret: SecretStr) -> SecretStr:
+    value = secret.get_secret_value()
+    if value == IN_FILE:
+        raise ValueError(f"expected {IN_FILE}PATH")
+    if not value.startswith(IN_FILE):
+        secret_value(secret)
+    return secret
+
+
+Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
+"""A secret, or `file:` and the path of a file with only the secret."""
+
+
+def secret_file(secret: SecretStr) -> str | None:
+    """Return the path of the file that has a secret; None for a secret that is not in a file."""
+    value = secret.get_secret_value()
+    return value.removeprefix(IN_FILE) if value.startswith(IN_FILE) else None
+
+
+def secret_value(secret: SecretStr) -> str:
+    """Return a secret, read from its file if it is in one; a newline at the end of the file is ignored."""
+    value, file = secret.get_secret_value(), secret_file(secret)
+    if file is not None:
+        value = read_text(file).rstrip("\r\n")
+        if not value:
+            raise ValueError(f"{file} is empty")
+    if _CONTROL.search(value):
+        raise ValueError("has a control character")
+    return value
 
 
 def _check_url(url: str) -> str:
@@ -124,7 +211,7 @@ class SecuritySettings(Section):
         return ()
 
     def _credentials(self) -> ClientCredentials | None:
-        if self.sasl_mechanism != MECHANISM or self.sasl_oauthbearer_token_function:
+        if self.sasl_mechanism != OAUTHBEARER or self.sasl_oauthbearer_token_function:
             return None
         return ClientCredentials(
             self.sasl_oauthbearer_token_endpoint_url,
@@ -142,7 +229,7 @@ class SecuritySettings(Section):
     def problems(self) -> Iterator[str]:
         """Yield the inconsistencies of these settings; files are not read."""
         sasl, tls, protocol = has_sasl(self.security_protocol), has_tls(self.security_protocol), self._protocol
-        if self.sasl_mechanism == MECHANISM and not self._has_function:
+        if self.sasl_mechanism == OAUTHBEARER and not self._has_function:
             extension_pairs(self._extensions)
         if sasl:
             yield from self._missing()
@@ -164,21 +251,21 @@ class SecuritySettings(Section):
             yield f"{self._protocol} needs sasl_mechanism"
         elif not self.sasl_mechanism or self._has_function:
             return
-        elif self.sasl_mechanism != MECHANISM:
+        elif self.sasl_mechanism != OAUTHBEARER:
             yield from (f"{self._protocol} needs {name}" for name in _LOGINS if not getattr(self, name))
         else:
             needed = (f"{_OAUTH}{name}" for name in ("token_endpoint_url", "client_id", "client_secret"))
             yield from (f"{mechanism} needs {name}" for name in needed if not getattr(self, name))
 
     def _unused_logins(self, *, has_sasl: bool) -> Iterator[tuple[str, bool, str]]:
-        mechanism, by_token = f"sasl_mechanism {self.sasl_mechanism}", self.sasl_mechanism == MECHANISM
+        mechanism, by_token = f"sasl_mechanism {self.sasl_mechanism}", self.sasl_mechanism == OAUTHBEARER
         yield _OAUTH, has_sasl and not by_token, mechanism
         yield from ((name, by_token, mechanism) for name in _LOGINS)
         yield from ((f"{_OAUTH}{name}", self._has_function, f"{_OAUTH}token_function") for name in _OF_A_SERVER)
 
     @property
     def _has_function(self) -> bool:
-        return self.sasl_mechanism == MECHANISM and bool(self.sasl_oauthbearer_token_function)
+        return self.sasl_mechanism == OAUTHBEARER and bool(self.sasl_oauthbearer_token_function)
 
     def _given(self, prefix: str) -> list[str]:
         """Return the keys that differ from their defaults, and whose names start with a prefix."""
