@@ -1,16 +1,12 @@
 """Background work: on a thread while a block runs, or in a process that ends with the program."""
 
 import ctypes
-import logging
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_log = logging.getLogger(__name__)
-
-_LOG_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 """Loaded here, because a process that was forked from one with several threads may not wait for locks."""
@@ -30,15 +26,6 @@ def background(work: Callable[[threading.Event], None], name: str, join_seconds:
     finally:
         stop.set()
         thread.join(join_seconds)
-
-
-def log_progress(stats: object, end: threading.Event) -> None:
-    """Log the counts (`str(stats)`) every 10 s if they have changed, until `end` is set."""
-    logged = str(stats)
-    while not end.wait(_LOG_SECONDS):
-        if logged != str(stats):
-            logged = str(stats)
-            _log.info("%s", logged)
 
 
 def end_with_parent(sent: signal.Signals, parent: int) -> None:

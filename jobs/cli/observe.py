@@ -92,7 +92,7 @@ def follow(
       mutation-quota observe follow /var/log/kafka/kafka-request.log
       mutation-quota observe follow request.log --from-beginning --once
     """
-    from jobs.services.observe import run_follow
+    from jobs.services.loops import run_follow
 
     settings = kafka.read()
     run_follow(settings, logs, from_beginning=from_beginning, once=once)

@@ -94,13 +94,13 @@ def enforce(
             return
         with_what = f"the buckets of {buckets}" if buckets else _FULL
         confirmation.confirm(f"Discard the state in {settings.storage.root}, and start with {with_what}?")
-    from jobs.services.enforce import run_enforce
+    from jobs.services.streaming import run_enforce
 
     run_enforce(settings, once=once, reset=reset_state, buckets=buckets, take_over=take_over)
 
 
 def _print_reset(settings: Settings, buckets: Path | None) -> None:
-    from jobs.services.enforce import preview_reset
+    from jobs.services.streaming import preview_reset
 
     preview = preview_reset(settings, buckets)
     with_what = _FULL if preview.buckets is None else f"{plural(preview.buckets, 'bucket')} of {buckets}"
@@ -119,7 +119,7 @@ def audit(once: Once = False, take_over: TakeOver = False, *, kafka: KafkaOption
       mutation-quota audit --bootstrap-server broker:9092
       mutation-quota audit --once
     """
-    from jobs.services.audit import run_audit
+    from jobs.services.streaming import run_audit
 
     run_audit(kafka.read(), once=once, take_over=take_over)
 
@@ -134,7 +134,7 @@ def applier(once: Once = False, *, kafka: TargetOptions) -> None:
       mutation-quota applier --bootstrap-server broker:9092
       mutation-quota applier --once
     """
-    from jobs.services.apply import run_apply
+    from jobs.services.loops import run_apply
 
     run_apply(kafka.read(), once=once)
 

@@ -1,16 +1,21 @@
-"""The metrics and the health of services that are a loop: the applier, the gateway, `observe follow`, `quotas push`.
+"""Services that are a loop, with their metrics and health: the applier, the gateway, `observe follow`, `quotas push`.
 
 The health of the dashboard, which serves no metrics, is of the same kind.
 """
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 from prometheus_client.metrics_core import Metric as Family
 
+from jobs.background import background
 from jobs.metrics.collector import MetricsSource
 from jobs.metrics.families import STARTED, applier_families, family, query_families
+from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.gateway.stats import GatewayStats
@@ -18,6 +23,8 @@ from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import Every
 from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 APPLIER: Final = "applier"
 """The name in the label `query`, as are the others."""
@@ -27,6 +34,7 @@ OBSERVER: Final = "observe"
 PUSH: Final = "push"
 
 _ENDS_SECONDS = 5.0
+_LOG_SECONDS = 10.0
 
 _MAX_EVENT_LOOP_SECONDS = 10.0
 """A gateway's event loop runs five times per second; after this time without a run it counts as hanging [s]."""
@@ -129,3 +137,24 @@ def gateway_health(stats: GatewayStats) -> LoopHealth:
         return f"no broker responds: {stats.broker_failure}" if stats.broker_failure else ""
 
     return LoopHealth(stats, missing, limit_seconds=_MAX_EVENT_LOOP_SECONDS)
+
+
+@contextmanager
+def counted(
+    endpoint: ServiceEndpoint, settings: Settings, stats: object, metrics: MetricsSource, health: LoopHealth
+) -> Iterator[None]:
+    """Serve the metrics and the health of a loop that runs inside the block, and log its counts (`str(stats)`).
+
+    They are logged every 10 s if they have changed, and at the end.
+    """
+    with background(lambda end: _log_changes(stats, end), "progress"), endpoint.following(settings, metrics, health):
+        yield
+    _log.info("%s", stats)
+
+
+def _log_changes(stats: object, end: threading.Event) -> None:
+    logged = str(stats)
+    while not end.wait(_LOG_SECONDS):
+        if logged != str(stats):
+            logged = str(stats)
+            _log.info("%s", logged)

@@ -17,7 +17,7 @@ from jobs.audit.tables.reader import open_table
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
-from jobs.services.session import deployment_session
+from jobs.services.spark import claimed_deployment
 from jobs.spark.queries import check_queries, run_until, stop_after_batch
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
@@ -51,7 +51,7 @@ def run_demo(settings: Settings) -> None:
         with console.status("starting a broker"), embedded_broker(settings, port=0) as broker:
             settings = with_plaintext_cluster(settings, broker.address)
             console.print(f"a real broker is up at {broker.address}")
-            with deployment_session(settings, "demo", Path(folder) / "spark.log") as run:
+            with claimed_deployment(settings, "demo", Path(folder) / "spark.log") as run:
                 deviations = _Example(run, console).run()
     if deviations:
         raise MutationQuotaError(f"results differ from KIP-599: {'; '.join(deviations)}")

@@ -13,9 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.background import background, log_progress
+from jobs.background import background
 from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.loops import counted
 from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.totals import DecisionTotals
@@ -37,7 +38,7 @@ from jobs.sandbox.traffic import (
     unmodified_clients,
 )
 from jobs.services.gateway import serve_gateway
-from jobs.services.session import deployment_session, observing, start_queries
+from jobs.services.spark import claimed_deployment, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import jvm_pid, kill_jvm
 from jobs.stopping import stop_signals
@@ -95,7 +96,7 @@ def run_everything(settings: Settings) -> None:
         print(f"dashboard at {page}", flush=True)
         print("starting Spark", flush=True)
         log = settings.storage.local_folder("logs") / "spark.log"
-        run = stack.enter_context(deployment_session(settings, "run", log))
+        run = stack.enter_context(claimed_deployment(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
         observer = QueryObserver()
         metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
@@ -214,7 +215,7 @@ def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], Non
     failures: list[MutationQuotaError] = []
 
     def serve(stop: threading.Event) -> None:
-        for module in (serve_gateway.__module__, log_progress.__module__):  # its counts would disturb the view
+        for module in (serve_gateway.__module__, counted.__module__):  # its counts would disturb the view
             logging.getLogger(module).setLevel(logging.WARNING)
         try:
             asyncio.run(serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True)))

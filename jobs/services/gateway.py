@@ -6,14 +6,13 @@ import resource
 import threading
 from functools import partial
 
-from jobs.background import background, log_progress
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
 from jobs.gateway.probe import advertised_addresses, follow_brokers, follow_joins
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
+from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
 from jobs.spark.installation import kafka_protocol
 from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
@@ -82,15 +81,9 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     rates = LoggedRates(settings, own.decision_timeout_seconds)
     decisions.start()
     _raise_file_limit(own.max_connections)
+    metrics = LoopMetrics(GATEWAY, lambda: gateway_families(context.stats, len(decisions)))
     try:
-        with (
-            background(lambda end: log_progress(context.stats, end), "progress"),
-            endpoint.following(
-                settings,
-                LoopMetrics(GATEWAY, lambda: gateway_families(context.stats, len(decisions))),
-                gateway_health(context.stats),
-            ),
-        ):
+        with counted(endpoint, settings, context.stats, metrics, gateway_health(context.stats)):
             server = GatewayServer(context, decisions, rates, own, encryption)
             followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
             if not own.listeners:
@@ -102,7 +95,6 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     finally:
         decisions.close()
         rates.close()
-    _log.info("%s", context.stats)
 
 
 def _raise_file_limit(max_connections: int) -> None:

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from jobs.background import background, log_progress
 from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
+from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics, counted
 from jobs.metrics.stats import PushStats
 from jobs.stopping import stop_signals
 from quota.kafka.brokers.client_quotas import ClusterQuotas
@@ -49,14 +48,10 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     )
     with ServiceEndpoint(settings.metrics, PUSH) as endpoint:
         follower = QuotaPusher(settings, cluster, first(), stats, repair)
-        with (
-            stop_signals() as stop,
-            background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, LoopMetrics(PUSH, lambda: push_families(stats)), health),
-        ):
+        metrics = LoopMetrics(PUSH, lambda: push_families(stats))
+        with stop_signals() as stop, counted(endpoint, settings, stats, metrics, health):
             _log.info("running: push, to %s", cluster.connection)
             follower.run(stop)
-    _log.info("%s", stats)
 
 
 class QuotaPusher:

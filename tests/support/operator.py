@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.metrics.query_observer import QueryObserver
-from jobs.services.session import observing
+from jobs.services.spark import observing
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import run_until
 from jobs.storage.checkpoint import current_folder

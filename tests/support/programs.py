@@ -114,7 +114,7 @@ def given_session(spark):
         with with_operator_advice(settings):
             yield spark
 
-    with mock.patch("jobs.spark.progress.session", session), mock.patch("jobs.services.session.session", session):
+    with mock.patch("jobs.spark.progress.session", session), mock.patch("jobs.services.spark.session", session):
         yield
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
-from jobs.services.session import deployment_session
+from jobs.services.spark import claimed_deployment
 from jobs.spark.installation import jars_folder
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.run import Run
@@ -185,7 +185,7 @@ def on_ground(
 def enforcing(settings: Settings) -> Iterator[StreamingQuery]:
     """Run the complete job of a deployment inside the block."""
     log = Path(settings.storage.root).with_suffix(".log")
-    with deployment_session(settings, "enforce", log) as run, query_of(run) as query:
+    with claimed_deployment(settings, "enforce", log) as run, query_of(run) as query:
         yield query
 
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
 from jobs.sandbox.broker import free_port
-from jobs.services.apply import run_apply
+from jobs.services.loops import run_apply
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError

@@ -12,7 +12,7 @@ import pytest
 
 from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
-from jobs.services.observe import run_follow
+from jobs.services.loops import run_follow
 from quota.errors import BadInput
 from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.sandbox.broker import HOST
-from jobs.services.session import deployment_session
+from jobs.services.spark import claimed_deployment
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
@@ -58,7 +58,7 @@ SMOKE = Size(2, 2, (1.0, 2.0))
 
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
     settings = remembering(where.deployment("kills"))
-    with deployment_session(settings, "enforce", where.folder / "kills.log") as job:
+    with claimed_deployment(settings, "enforce", where.folder / "kills.log") as job:
         return under_kills(where, job, SMOKE if options.smoke else FULL, options.seed, notify)
 
 

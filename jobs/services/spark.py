@@ -1,4 +1,4 @@
-"""The Spark session of a service, and the queries that run in it."""
+"""Spark for a deployment: its session, the claims on the topics and the storage root, and the queries that run."""
 
 import logging
 import threading
@@ -38,7 +38,7 @@ _RETRY_SECONDS = 0.2
 
 
 @contextmanager
-def deployment_session(
+def claimed_deployment(
     settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True, take_over: bool = False
 ) -> Iterator[Run]:
     """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.

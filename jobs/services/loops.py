@@ -1,23 +1,40 @@
-"""The service that follows brokers' request logs."""
+"""The services that carry out admitted mutations, and that follow brokers' request logs."""
 
 import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from jobs.background import background, log_progress
 from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
+from jobs.metrics.loops import APPLIER, OBSERVER, ApplierMetrics, LoopHealth, LoopMetrics, counted
 from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
 from jobs.stopping import stop_signals
 from quota.errors import BadInput
+from quota.kafka.applier.applier import Applier
+from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
+
+
+def run_apply(settings: Settings, *, once: bool) -> None:
+    """Carry out admitted mutations until stopped, or with `once` those that are available."""
+    stats = ApplierStats()
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
+        prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
+        if settings.target_connection != settings.kafka.connection:
+            # A wrong password must be reported here, not in results.
+            read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
+        applier = Applier(settings, stop, stats)
+        _log.info("running: applier, on the topics of %s", settings.target_connection)
+        with counted(endpoint, settings, stats, ApplierMetrics(settings, stats), health):
+            applier.run(once=once)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
@@ -33,13 +50,10 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     for log in logs:
         check_log(log, settings.observe.zone)  # before Kafka is contacted
     stats = FollowStats()
+    metrics = LoopMetrics(OBSERVER, partial(observer_families, stats))
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
-        with (
-            background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, LoopMetrics(OBSERVER, partial(observer_families, stats)), LoopHealth(stats)),
-        ):
+        with counted(endpoint, settings, stats, metrics, LoopHealth(stats)):
             follower.run(stop, once=once)
-    _log.info("%s", stats)

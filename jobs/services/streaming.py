@@ -1,4 +1,4 @@
-"""The service that decides requests."""
+"""The services that are streaming queries: enforce, which decides requests, and audit, which writes the tables."""
 
 import logging
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jobs.enforce.query import start_enforce
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
-from jobs.services.session import check_root, deployment_session, observing, run_queries, start_queries
+from jobs.services.spark import check_root, claimed_deployment, observing, run_queries, start_queries
 from jobs.spark.failures import query_errors
 from jobs.stopping import stop_signals
 from jobs.storage.checkpoint import ENFORCE, current_folder
@@ -44,7 +44,7 @@ def run_enforce(
     metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
     with (
         ServiceEndpoint(settings.metrics, ENFORCE, once=once) as endpoint,
-        deployment_session(settings, ENFORCE, take_over=take_over) as run,
+        claimed_deployment(settings, ENFORCE, take_over=take_over) as run,
         endpoint.following(settings, metrics, health, decides=True),
     ):
         _log_callback(settings)
@@ -59,6 +59,21 @@ def run_enforce(
             run_queries(stop, *queries, poll=observing(run, observer))
             if once and settings.enforce.with_audit and not stop.is_set():
                 run_queries(stop, start_audit(run, once=True))
+
+
+def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> None:
+    """Audit until stopped, or with `once` all available records; `take_over` as for `Lease.claim`."""
+    observer = QueryObserver()
+    metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
+    with (
+        ServiceEndpoint(settings.metrics, "audit", once=once) as endpoint,
+        claimed_deployment(settings, "audit", enforcing=False, take_over=take_over) as run,
+        endpoint.following(settings, metrics, health),
+        stop_signals() as stop,
+    ):
+        query = start_audit(run, once=once, failures=metrics.upkeep_failures)
+        observer.watch(run.spark, [query], stop)
+        run_queries(stop, query, poll=observer.poll)
 
 
 @dataclass(frozen=True, slots=True)

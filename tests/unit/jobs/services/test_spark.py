@@ -12,9 +12,10 @@ from jobs.buckets import store
 from jobs.buckets.listing import BucketQuery
 from jobs.buckets.moving import restore_buckets
 from jobs.buckets.store import list_stored
-from jobs.services import enforce, session
-from jobs.services.enforce import run_enforce
-from jobs.services.session import deployment_session, hold_leases
+from jobs.services import spark as module
+from jobs.services import streaming
+from jobs.services.spark import claimed_deployment, hold_leases
+from jobs.services.streaming import run_enforce
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.storage import run
 from jobs.storage.run import Run
@@ -33,7 +34,7 @@ def spark():
 @pytest.fixture
 def files(monkeypatch):
     files = MemoryFiles()
-    monkeypatch.setattr(session, "jvm_pid", lambda _: os.getpid())
+    monkeypatch.setattr(module, "jvm_pid", lambda _: os.getpid())
     return files
 
 
@@ -71,10 +72,10 @@ def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, files
 
 
 def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_started(monkeypatch):
-    monkeypatch.setattr(session, "prepare_topics", lambda *_: pytest.fail("it connected to Kafka"))
+    monkeypatch.setattr(module, "prepare_topics", lambda *_: pytest.fail("it connected to Kafka"))
     login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.librdkafka.sasl.mechanism=GSSAPI"]
     settings = load_settings(login, environment={}, with_default_file=False)
-    with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism"), deployment_session(settings, "enforce"):
+    with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism"), claimed_deployment(settings, "enforce"):
         pytest.fail("there is no login")
 
 
@@ -117,24 +118,24 @@ def ending(settings):
 
 def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatch):
     monkeypatch.setattr(run, "open_files", reject)
-    monkeypatch.setattr(session, "session", lambda *_: nullcontext())
-    monkeypatch.setattr(session, "check_root", lambda *_: None)
-    monkeypatch.setattr(session, "prepare_topics", lambda *_: {})
-    with ending(settings), deployment_session(settings, "enforce"):
+    monkeypatch.setattr(module, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(module, "check_root", lambda *_: None)
+    monkeypatch.setattr(module, "prepare_topics", lambda *_: {})
+    with ending(settings), claimed_deployment(settings, "enforce"):
         pytest.fail("there is no session")
 
 
 def test_a_silent_store_is_one_line_when_a_lease_is_acquired(settings, unreachable, monkeypatch):
-    monkeypatch.setattr(session, "jvm_pid", lambda _: 1)
+    monkeypatch.setattr(module, "jvm_pid", lambda _: 1)
     with ending(settings), hold_leases(unreachable, ["enforce", "audit"]):
         pytest.fail("there is no lease")
 
 
 def test_a_silent_store_is_one_line_when_the_state_is_discarded(settings, unreachable, monkeypatch):
     endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
-    monkeypatch.setattr(enforce, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
-    monkeypatch.setattr(enforce, "deployment_session", lambda *_, **__: nullcontext(unreachable))
-    monkeypatch.setattr(enforce, "_log_callback", lambda _: None)
+    monkeypatch.setattr(streaming, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
+    monkeypatch.setattr(streaming, "claimed_deployment", lambda *_, **__: nullcontext(unreachable))
+    monkeypatch.setattr(streaming, "_log_callback", lambda _: None)
     with ending(settings):
         run_enforce(settings, once=True, reset=True)
 
