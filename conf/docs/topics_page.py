@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from conf.docs.markdown import code, table
-from quota.kafka.topics.checks import replicated
+from quota.kafka.topics.preparation import replicated
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings
 

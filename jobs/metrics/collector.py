@@ -9,9 +9,10 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.families import decision_families, family
 from jobs.metrics.totals import DecisionTotals
-from quota.kafka.reading import EndOffsets, Skipped
+from quota.kafka.reading import Skipped
 from quota.kafka.requests import AnswerReader
 from quota.kafka.timing import Every, now_ms
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class AnswerMetrics:
         self._totals = DecisionTotals(settings.quota.window, self._max_tenants)
         self._quota_log = (settings.topics.quotas, 0)
         self._quota_records = 0
-        self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._fetch_ends = Every(_ENDS_SECONDS)
         self._lock = threading.Lock()
         self._reader = AnswerReader(settings, overrides=_FETCH)
@@ -58,7 +59,7 @@ class AnswerMetrics:
             for answer in received:
                 self._totals.record(answer.answer, answer.at)
         if self._fetch_ends.is_due():
-            self._quota_records = self._ends.fetch([self._quota_log])[self._quota_log]
+            self._quota_records = self._topics.offsets([self._quota_log])[self._quota_log]
         return len(received)
 
     def families(self) -> Iterator[Family]:

@@ -20,8 +20,9 @@ from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Healt
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.reading import EndOffsets, Partition
+from quota.kafka.reading import Partition
 from quota.kafka.timing import Every
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -61,14 +62,14 @@ class ApplierMetrics(MetricsSource):
     def __init__(self, settings: Settings, stats: ApplierStats) -> None:
         self._stats = stats
         self._started_at = time.time()
-        self._end_offsets = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._ends: Mapping[Partition, int] = {}
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def poll(self) -> None:
         """Fetch the log end offsets of the decisions topic if they are due."""
         if self._stats.positions and self._fetch_ends.is_due():
-            self._ends = self._end_offsets.fetch(self._stats.positions.keys())
+            self._ends = self._topics.offsets(self._stats.positions.keys())
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""

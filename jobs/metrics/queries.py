@@ -10,8 +10,9 @@ from jobs.metrics.families import family, query_families
 from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
 from jobs.metrics.query_observer import QueryObservation, QueryObserver
 from jobs.metrics.query_progress import QueryView
-from quota.kafka.reading import EndOffsets, Partition
+from quota.kafka.reading import Partition
 from quota.kafka.timing import Every
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _ENDS_SECONDS = 5.0
@@ -25,7 +26,7 @@ class QueryMetrics(MetricsSource):
         """The failures of the upkeep by table, which the queries count."""
         self._settings = settings
         self._observer = observer
-        self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._fetched: Mapping[str, Mapping[Partition, int]] = {}
         self._fetch_ends = Every(_ENDS_SECONDS)
 
@@ -33,7 +34,7 @@ class QueryMetrics(MetricsSource):
         """Fetch the end offsets of what the queries read, if they are due."""
         if self._fetch_ends.is_due():
             self._fetched = {
-                name: self._ends.fetch(seen.progress.positions.keys() if seen.progress else ())
+                name: self._topics.offsets(seen.progress.positions.keys() if seen.progress else ())
                 for name, seen in self._observer.observations.items()
             }
 

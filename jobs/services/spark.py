@@ -52,7 +52,7 @@ def claimed_deployment(
     queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
     settings.kafka.security.java()  # raises if Spark's own clients have no login
     check_root(settings, queries)
-    topic_ids = prepare_topics(settings, needed)
+    topic_ids = _prepare(settings, needed)
     with ExitStack() as stack:
         spark = stack.enter_context(session(settings, name, log))
         with query_errors(queries[0]):
@@ -87,6 +87,11 @@ def hold_leases(run: Run, queries: Sequence[str], *, take_over: bool = False) ->
         yield
 
 
+def _prepare(settings: Settings, needed: Sequence[str]) -> dict[str, str]:
+    """Prepare topics, and return their ids by name."""
+    return {name: topic.topic_id for name, topic in prepare_topics(settings, needed).items()}
+
+
 def _claim(run: Run, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool) -> None:
     """Claim the storage root; retry while a topic is missing, which a broker that has just started may not know yet."""
     settings, deadline = run.settings, Deadline(run.settings.kafka.timeout_seconds)
@@ -97,7 +102,7 @@ def _claim(run: Run, topic_ids: Mapping[str, str], needed: Sequence[str], *, enf
             if deadline.has_passed:
                 raise
             time.sleep(_RETRY_SECONDS)
-            topic_ids = prepare_topics(settings, needed)
+            topic_ids = _prepare(settings, needed)
         else:
             break
     if enforcing and settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):

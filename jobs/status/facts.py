@@ -28,11 +28,10 @@ from quota.errors import BadRecord, ClusterError, MutationQuotaError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
 from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
-from quota.kafka.reading import EARLIEST, EndOffsets, Partition, Skipped
+from quota.kafka.reading import Partition, Skipped
 from quota.kafka.timing import now_ms
-from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names
-from quota.kafka.topics.topic_admin import TopicAdmin
+from quota.kafka.topics.topic_admin import EARLIEST, ClusterLayout, TopicAdmin
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
@@ -62,7 +61,7 @@ class ClusterFacts:
 
     layout: ClusterLayout
     ids: Mapping[str, str] = field(default_factory=dict)
-    configs: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     first: Mapping[Partition, int] = field(default_factory=dict)
     end: Mapping[Partition, int] = field(default_factory=dict)
     overdue: Mapping[Partition, int] = field(default_factory=dict)
@@ -75,25 +74,24 @@ class ClusterFacts:
 def read_cluster_facts(settings: Settings) -> ClusterFacts:
     """Read the facts about the deployment from the cluster."""
     connection, timeout = settings.kafka.connection, settings.kafka.timeout_seconds
-    reader = TopicAdmin(connection, timeout)
-    layout = reader.layout()
+    admin = TopicAdmin(connection, timeout)
+    layout = admin.layout()
     names = [name for name in deployment_topics(settings, layout.topics) if name in layout.topics]
     errors: list[str] = []
-    configs, rejected = reader.configs(names)
+    configs, rejected = admin.configs(names)
     errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in rejected.items()]
     partitions = [
-        (name, partition.id) for name in names for partition in layout.topics[name].partitions if partition.leader >= 0
+        (name, found.partition) for name in names for found in layout.topics[name].partitions if found.leader >= 0
     ]
-    offsets = EndOffsets(connection, timeout)
     ids: dict[str, str] = {}
     first: dict[Partition, int] = {}
     end: dict[Partition, int] = {}
     overdue: dict[Partition, int] = {}
     try:
-        ids = reader.ids(names)
-        first = offsets.fetch(partitions, EARLIEST)
-        older = offsets.fetch(partitions, OffsetSpec.for_timestamp(now_ms() - OVERDUE_MS))
-        end = offsets.fetch(partitions)
+        ids = admin.ids(names)
+        first = admin.offsets(partitions, EARLIEST)
+        older = admin.offsets(partitions, OffsetSpec.for_timestamp(now_ms() - OVERDUE_MS))
+        end = admin.offsets(partitions)
         overdue = {partition: end[partition] if offset < 0 else offset for partition, offset in older.items()}
     except ClusterError as error:
         errors.append(str(error))

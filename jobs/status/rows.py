@@ -1,5 +1,6 @@
 """The topics and queries of a deployment: how they are, how they should be, and the problems, each with advice."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -12,9 +13,9 @@ from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
 from quota.kafka.reading import Partition
-from quota.kafka.topics.checks import faults, weaknesses
+from quota.kafka.topics.preparation import faults, weaknesses
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
-from quota.kafka.topics.topic_admin import DescribedTopic
+from quota.kafka.topics.topic_admin import Topic
 from quota.settings import Settings
 from quota.settings.storage import checkpoint_folder
 from quota.text import plural
@@ -107,21 +108,15 @@ def topic_id_problems(settings: Settings, cluster: ClusterFacts, deployment: Dep
             )
 
 
-def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
+def _described(cluster: ClusterFacts, name: str) -> Topic:
     """Return a topic of the cluster, with the configs that could be read."""
-    layout, configs = cluster.layout.topics[name], cluster.configs.get(name, {})
-    return DescribedTopic(
-        cluster.ids.get(name, ""),
-        len(layout.partitions),
-        {config: value or "" for config, value in configs.items()},
-        layout.replication_factor,
-    )
+    return dataclasses.replace(cluster.layout.topics[name], configs=cluster.configs.get(name, {}))
 
 
-def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, str | None]) -> list[ConfigDifference]:
+def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, str]) -> list[ConfigDifference]:
     """Return the differences from the spec, except for configs that could not be read."""
     wanted = {"partitions": str(spec.partitions), **spec.configs}
-    actual = {"partitions": str(partitions), **{name: value or "" for name, value in configs.items()}}
+    actual = {"partitions": str(partitions), **configs}
     return [
         ConfigDifference(name, value, actual[name])
         for name, value in wanted.items()

@@ -1,22 +1,20 @@
 """Reads from a cluster: its metadata, the offsets of partitions, and the records of topics.
 
 The functions raise KafkaException if the cluster does not answer in time, and those of topics also if there is no such
-topic; `read_window` and `EndOffsets` raise ClusterError.
+topic; `read_window` raises ClusterError.
 """
 
 import logging
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from typing import ClassVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType, TopicMetadata
 
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.kept_client import KeptClient
 from quota.kafka.timing import Deadline, Every
 from quota.records.quota_log import Window
 from quota.records.record import Source
@@ -25,9 +23,6 @@ from quota.wire.protocol import Address
 
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
-
-EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _FETCH_WAIT_MS = 50
 """How long a broker may delay an empty fetch, and with it the report that a partition's end is reached."""
@@ -96,31 +91,6 @@ def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds:
 
     first, end = retry(watermarks, deadline)
     return int(first), int(end)
-
-
-class EndOffsets:
-    """The end offsets of partitions, however many, by a single request each time."""
-
-    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
-        self._connection = connection
-        self._action = f"read the end offsets of topics at {connection}"
-        self._timeout = timeout_seconds
-
-    def fetch(self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST) -> dict[Partition, int]:
-        """Return an offset of each partition, by default that after its last record; -1 if no record has the time."""
-        if not partitions:
-            return {}
-        specs = {TopicPartition(*partition): spec for partition in partitions}
-        with cluster_errors(self._action, self._connection), self._admin.use() as admin:
-            futures = admin.list_offsets(specs, request_timeout=self._timeout)
-            return {
-                (partition.topic, partition.partition): future.result().offset for partition, future in futures.items()
-            }
-
-    @cached_property
-    def _admin(self) -> KeptClient[AdminClient]:
-        """The client, created at the first request: a program that reads no topic needs no cluster."""
-        return KeptClient(lambda: AdminClient(client_config(self._connection)))
 
 
 def make_consumer(connection: Connection, group: str, overrides: Mapping[str, str | float] | None = None) -> Consumer:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.kafka.kept_client import KeptClient
 from quota.kafka.target.task import Task
+from quota.kafka.topics.topic_admin import Topic, describe_topics
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 
@@ -21,13 +22,6 @@ _MAX_STRING_BYTES = 32_767
 _NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
 
 
-class FoundTopic(NamedTuple):
-    """A topic that exists."""
-
-    partitions: int
-    topic_id: str
-
-
 class TopicCalls:
     """Calls without retries; the error of a topic is returned, not raised."""
 
@@ -35,23 +29,11 @@ class TopicCalls:
         """Create a client with librdkafka's configuration."""
         self._admin = KeptClient(lambda: AdminClient(dict(config)))
 
-    def describe(self, names: Iterable[str], seconds: float) -> tuple[dict[str, FoundTopic], dict[str, KafkaError]]:
+    def describe(self, names: Iterable[str], seconds: float) -> tuple[dict[str, Topic], dict[str, KafkaError]]:
         """Return the topics that exist, and the errors of those that cannot be described."""
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
-        if not legal:
-            return {}, {}
-        admin = self._admin.client
-        topics, errors = {}, {}
-        for name, future in admin.describe_topics(TopicCollection(legal), request_timeout=seconds).items():
-            try:
-                topic = future.result()
-                topics[name] = FoundTopic(len(topic.partitions), str(topic.topic_id))
-                self._admin.note(admin, None)
-            except KafkaException as error:
-                self._admin.note(admin, error.args[0])
-                if error.args[0].code() not in _NO_SUCH_TOPIC:
-                    errors[name] = error.args[0]
-        return topics, errors
+        topics, errors = describe_topics(self._admin, legal, seconds)
+        return topics, {name: error for name, error in errors.items() if error.code() not in _NO_SUCH_TOPIC}
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
         """Carry out tasks that fit into one call, and return the error of each topic, or None."""

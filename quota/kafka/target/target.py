@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 
-from quota.kafka.target.calls import FoundTopic, TopicCalls
+from quota.kafka.target.calls import TopicCalls
 from quota.kafka.target.results import (
     TRANSIENT_CODES,
     Retry,
@@ -21,6 +21,7 @@ from quota.kafka.target.results import (
 )
 from quota.kafka.target.task import Task, group_into_calls
 from quota.kafka.timing import Backoff, Deadline
+from quota.kafka.topics.topic_admin import Topic
 from quota.records.request import Operation
 from quota.records.result import TopicResult
 
@@ -125,8 +126,8 @@ class Target:
         topics, _ = self._calls.describe(names, _call_seconds(seconds)) if names else ({}, {})
         return {name: topic.topic_id for name, topic in topics.items() if not self._recent.has(name, time.monotonic())}
 
-    def _corrected(self, topics: Mapping[str, FoundTopic], names: Sequence[str]) -> dict[str, int]:
-        reported = {name: topic.partitions for name, topic in topics.items()}
+    def _corrected(self, topics: Mapping[str, Topic], names: Sequence[str]) -> dict[str, int]:
+        reported = {name: len(topic.partitions) for name, topic in topics.items()}
         return self._recent.correct(reported, names, time.monotonic())
 
     def _carry_out(self, call: Sequence[Task], deadline: Deadline) -> list[TopicResult]:

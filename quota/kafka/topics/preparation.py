@@ -1,25 +1,41 @@
-"""The preparation of a deployment's topics before a job starts."""
+"""The preparation of a deployment's topics before a job starts: missing ones are created, and all are checked."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from quota.admission.identity import request_topic
 from quota.errors import ClusterError
-from quota.kafka.topics.checks import durability_warnings, problems, replicated
-from quota.kafka.topics.specs import requests_spec, topic_specs, user_topic_names
-from quota.kafka.topics.topic_admin import TopicAdmin
+from quota.kafka.topics.specs import (
+    QUOTAS_RETAINED_MS,
+    TopicSpec,
+    max_answer_bytes,
+    requests_spec,
+    topic_specs,
+    user_topic_names,
+)
+from quota.kafka.topics.topic_admin import Topic, TopicAdmin
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
+_REPLICAS = 3
+_IN_SYNC = 2
+"""With three replicas, an acknowledged record is on two brokers, and one broker may be down."""
 
-def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
-    """Create missing topics if the settings allow it, check existing ones, and return the ids of all by name.
+_SHOWN_NAMES = 5
+"""Users may have thousands of topics."""
 
-    A topic that is created again gets another id. If each user has a request topic, the existing ones are used instead
-    of the shared request topic.
+
+def prepare_topics(
+    settings: Settings, needed: Collection[str] = (), admin: TopicAdmin | None = None
+) -> dict[str, Topic]:
+    """Create missing topics if the settings allow it, check existing ones, and return all of them by name.
+
+    If each user has a request topic, the existing ones are used instead of the shared request topic. `needed` are the
+    names of the topics to prepare, by default all of the deployment; `admin` is the client, by default a new one.
     """
-    admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
+    admin = admin or TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     cluster = admin.layout()
     specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in cluster.topics]
@@ -33,11 +49,11 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
     if not needed or settings.topics.requests in needed:
         names += user_topic_names(cluster.topics, settings)
     topics = admin.describe(names)
-    for problem in problems(topics, settings):
-        raise ClusterError(problem)
-    for warning in durability_warnings(topics, cluster.size):
+    for fault in faults(topics, settings):
+        raise ClusterError(fault)
+    for warning in (*compaction_warnings(topics, settings), *durability_warnings(topics, cluster.size)):
         _log.warning("%s", warning)
-    return {name: topic.topic_id for name, topic in topics.items()}
+    return topics
 
 
 class UserTopics:
@@ -62,11 +78,106 @@ class UserTopics:
     def check(self) -> dict[str, str]:
         """Check the existing topics and return their ids, by name.
 
-        A problem is logged once; the requests in that topic become dead letters.
+        A fault is logged once; the requests in that topic become dead letters.
         """
-        topics = self._admin.describe(user_topic_names(self._admin.names(), self._settings))
-        for problem in problems(topics, self._settings):
-            if problem not in self._logged:
-                self._logged.add(problem)
-                _log.warning("%s", problem)
+        topics = self._admin.describe(user_topic_names(self._admin.layout().topics, self._settings))
+        for fault in faults(topics, self._settings):
+            if fault not in self._logged:
+                self._logged.add(fault)
+                _log.warning("%s", fault)
         return {name: topic.topic_id for name, topic in topics.items()}
+
+
+def replicated(spec: TopicSpec, setting: int, brokers: int) -> TopicSpec:
+    """Return the spec of a new topic, with its replication; `setting` is `topics.replication_factor`."""
+    factor = _REPLICAS if setting < 1 and brokers >= _REPLICAS else setting
+    own = {"min.insync.replicas": str(_IN_SYNC)} if factor >= _REPLICAS else {}
+    return replace(spec, configs={**spec.configs, **own}, replication_factor=factor)
+
+
+def faults(topics: Mapping[str, Topic], settings: Settings) -> Iterator[str]:
+    """Yield the faults of topics with which no job starts, each with its solution."""
+    names, needed = settings.topics, max_answer_bytes(settings)
+    stamped = sorted({names.requests, names.quotas} & topics.keys()) + user_topic_names(topics, settings)
+    for name in stamped:
+        if topics[name].configs["message.timestamp.type"] != "LogAppendTime":
+            yield (
+                f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so a client could gain "
+                "tokens by its timestamps; set message.timestamp.type=LogAppendTime on the topic"
+            )
+    for name in {names.decisions, names.dead_letters, names.results} & topics.keys():
+        max_bytes = topics[name].configs["max.message.bytes"]
+        if int(max_bytes) < needed:
+            yield (
+                f"topic {name} accepts records of at most {max_bytes} bytes, but an answer may need "
+                f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
+            )
+    name = names.quotas
+    if name in topics and len(topics[name].partitions) != 1:
+        yield (
+            f"topic {name} has {len(topics[name].partitions)} partitions, so its changes have no total order; "
+            "create it again with one"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Weakness:
+    """A property of a topic that is less safe than the cluster allows; the names are those of configs."""
+
+    name: str
+    wanted: str
+    found: str
+    risk: str
+
+
+def weaknesses(topic: Topic, brokers: int) -> Iterator[Weakness]:
+    """Yield what makes a topic less safe than a cluster of `brokers` brokers allows."""
+    replicas, configs = topic.replication_factor, topic.configs
+    if replicas < _REPLICAS <= brokers:
+        two = "records are on one broker only, or cannot be written, when a broker fails"
+        risk = "records are lost when a broker is lost" if replicas == 1 else two
+        yield Weakness("replication.factor", str(_REPLICAS), str(replicas), risk)
+    in_sync = configs.get("min.insync.replicas", "")
+    if replicas >= _REPLICAS and in_sync == "1":
+        risk = "acknowledged records may be on one broker only when a broker fails"
+        yield Weakness("min.insync.replicas", str(_IN_SYNC), in_sync, risk)
+    elif min(_REPLICAS, brokers) <= replicas <= int(in_sync or 0) and replicas > 1:
+        yield Weakness(
+            "min.insync.replicas", str(replicas - 1), in_sync, "no record can be written when a broker fails"
+        )
+    unclean = configs.get("unclean.leader.election.enable", "")
+    if replicas > 1 and unclean == "true":
+        yield Weakness("unclean.leader.election.enable", "false", unclean, "records may be lost when a broker fails")
+
+
+def durability_warnings(topics: Mapping[str, Topic], brokers: int) -> Iterator[str]:
+    """Yield a line for each way in which topics are less safe than the cluster allows, with what to do."""
+    by_weakness: dict[Weakness, list[str]] = {}
+    for name, topic in sorted(topics.items()):
+        for weakness in weaknesses(topic, brokers):
+            by_weakness.setdefault(weakness, []).append(name)
+    for weakness, names in by_weakness.items():
+        name, wanted = weakness.name, weakness.wanted
+        yield f"{_named(names)}: {name}={weakness.found}, so that {weakness.risk}; set {name}={wanted}"
+
+
+def compaction_warnings(topics: Mapping[str, Topic], settings: Settings) -> Iterator[str]:
+    """Yield why changes of the quota topic may be removed too early, with what to do."""
+    name = settings.topics.quotas
+    if name not in topics:
+        return
+    configs = topics[name].configs
+    lag_ms = configs["min.compaction.lag.ms"]
+    if "compact" not in configs["cleanup.policy"]:
+        yield f"topic {name} is not compacted: quotas are forgotten when its retention ends"
+    elif int(lag_ms) < QUOTAS_RETAINED_MS:
+        yield (
+            f"topic {name} may be compacted after {lag_ms} ms: older requests may be decided with later quotas; "
+            f"set min.compaction.lag.ms={QUOTAS_RETAINED_MS} on the topic"
+        )
+
+
+def _named(names: list[str]) -> str:
+    shown, others = names[:_SHOWN_NAMES], len(names) - _SHOWN_NAMES
+    more = f" and {others} more" if others > 0 else ""
+    return f"{'topic' if len(names) == 1 else 'topics'} {', '.join(shown)}{more}"

@@ -1,27 +1,30 @@
-"""An admin client for topics: lists, creates, describes and configures them."""
+"""The topics of a cluster, which one admin client lists, describes, creates and configures."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
-    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
     ResourceType,
     TopicDescription,
+    TopicMetadata,
 )
 
 from quota.kafka.clients import client_config, cluster_errors, reason, retry
 from quota.kafka.kept_client import KeptClient
+from quota.kafka.reading import Partition
 from quota.kafka.timing import Deadline
-from quota.kafka.topics.layouts import ClusterLayout, cluster_layout
 from quota.kafka.topics.specs import TopicSpec
 from quota.records.quota_log import Cluster
 from quota.settings.connection import Connection
@@ -29,57 +32,124 @@ from quota.settings.secrets import MASK
 
 _log = logging.getLogger(__name__)
 
+EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
 _NOT_AUTHORIZED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
+_NOT_KNOWN_YET = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART})
+"""What a broker answers that has not yet learned of a new topic from the controller."""
+
+
+class Replicas(NamedTuple):
+    """The replicas of a partition: the ids of their brokers."""
+
+    partition: int
+    leader: int
+    """Below 0 while no replica leads the partition: it can be neither read nor written then."""
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedTopic:
-    """A topic on the cluster."""
+class Topic:
+    """A topic as the cluster has it."""
 
-    topic_id: str
-    """The id that the cluster gave the topic; a topic that is deleted and created again gets another."""
-    partitions: int
-    configs: dict[str, str]
-    replication_factor: int = 1
-    """The smallest number of replicas of a partition."""
+    name: str
+    partitions: tuple[Replicas, ...]
+    """Its partitions, in their order."""
+    topic_id: str = ""
+    """The id that the cluster gave the topic, if it was described; one that is deleted and created again gets another.
+    """
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """Its configs, as far as they were read."""
+
+    @property
+    def replication_factor(self) -> int:
+        """The smallest number of replicas of a partition."""
+        return min((len(partition.replicas) for partition in self.partitions), default=1)
+
+    @property
+    def leaderless(self) -> int:
+        """The number of partitions without a leader."""
+        return sum(partition.leader < 0 for partition in self.partitions)
+
+    @property
+    def under_replicated(self) -> int:
+        """The number of partitions with a replica that lags behind or is offline."""
+        return sum(len(partition.in_sync) < len(partition.replicas) for partition in self.partitions)
+
+
+@dataclass(frozen=True)
+class ClusterLayout:
+    """The brokers of a cluster, and its topics by name, without their ids and configs."""
+
+    cluster_id: str
+    brokers: tuple[int, ...]
+    """The ids of those that run."""
+    topics: Mapping[str, Topic]
+
+    @cached_property
+    def size(self) -> int:
+        """The number of brokers, including those that are down but have replicas."""
+        partitions = (partition for topic in self.topics.values() for partition in topic.partitions)
+        return len({*self.brokers, *(broker for partition in partitions for broker in partition.replicas)})
 
 
 class TopicAdmin:
-    """The topics of a cluster."""
+    """The topics of a cluster. The client connects when it is first used. Errors are raised as ClusterErrors."""
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
-        """Create the client, which connects when it is used."""
+        """Store the connection; each call may take `timeout_seconds`."""
         self._timeout = timeout_seconds
         self._connection = connection
-        with self._errors(f"reach Kafka at {connection}"):
-            self._kept = KeptClient(lambda: AdminClient(client_config(connection)))
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
-        return cluster_layout(self._metadata())
-
-    def names(self) -> list[str]:
-        """Return the names of all topics that this principal may describe."""
-        return list(self._metadata().topics)
+        with self._errors(f"reach Kafka at {self._connection}"), self._kept.use() as client:
+            found = client.list_topics(timeout=self._timeout)
+        topics = {name: _listed(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
+        return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the ids of existing topics."""
         with self._errors("describe topics"):
-            return {name: str(topic.topic_id) for name, topic in self._descriptions(names).items()}
+            return {name: topic.topic_id for name, topic in self._existing(names).items()}
 
-    def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, str | None]], dict[str, str]]:
+    def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
         """Return the configs of existing topics, sensitive ones masked, and why those of others cannot be read."""
-        configs: dict[str, dict[str, str | None]] = {}
+        configs: dict[str, dict[str, str]] = {}
         rejected: dict[str, str] = {}
         with self._errors("describe the configs of topics"):
             futures = self._config_futures(names)
         for name, future in futures.items():
             try:
-                entries = sorted(future.result().items())
-                configs[name] = {config: MASK if entry.is_sensitive else entry.value for config, entry in entries}
+                configs[name] = _configs(future)
             except KafkaException as error:
                 rejected[name] = reason(error)
         return configs, rejected
+
+    def describe(self, names: Sequence[str]) -> dict[str, Topic]:
+        """Return topics with their ids and configs. A broker may not know a new topic for some ms, so this retries."""
+        with self._errors(f"describe the topics {', '.join(names)}"):
+            topics = retry(lambda: self._existing(names), Deadline(self._timeout), _NOT_KNOWN_YET)
+            configs = retry(
+                lambda: {name: _configs(future) for name, future in self._config_futures(names).items()},
+                Deadline(self._timeout),
+                _NOT_KNOWN_YET,
+            )
+        return {name: Topic(name, topic.partitions, topic.topic_id, configs[name]) for name, topic in topics.items()}
+
+    def offsets(self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST) -> dict[Partition, int]:
+        """Return an offset of each partition, however many, by one request to each leader.
+
+        By default it is the offset after the last record; it is -1 if no record has the time of the spec.
+        """
+        if not partitions:
+            return {}
+        specs = {TopicPartition(*partition): spec for partition in partitions}
+        with self._errors(f"read the offsets of topics at {self._connection}"), self._kept.use() as client:
+            futures = client.list_offsets(specs, request_timeout=self._timeout)
+            return {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
         """Create topics, unless another program creates them at the same time."""
@@ -88,7 +158,7 @@ class TopicAdmin:
         new = [
             NewTopic(spec.name, spec.partitions, spec.replication_factor, config=dict(spec.configs)) for spec in specs
         ]
-        for name, future in self._client.create_topics(new, operation_timeout=self._timeout).items():
+        for name, future in self._kept.client.create_topics(new, operation_timeout=self._timeout).items():
             try:
                 future.result()
             except KafkaException as error:
@@ -100,22 +170,6 @@ class TopicAdmin:
                     raise
         _log.info("created topics %s", ", ".join(spec.name for spec in specs))
 
-    def describe(self, names: Sequence[str]) -> dict[str, DescribedTopic]:
-        """Return topics as the cluster has them. A broker may not know a new topic for some ms, so this retries."""
-        unknown = {KafkaError.UNKNOWN_TOPIC_OR_PART}
-        with self._errors(f"describe the topics {', '.join(names)}"):
-            topics = retry(lambda: self._descriptions(names), Deadline(self._timeout), unknown)
-            configs = retry(lambda: self._configs(names), Deadline(self._timeout), unknown)
-        return {
-            name: DescribedTopic(
-                str(topic.topic_id),
-                len(topic.partitions),
-                configs[name],
-                min((len(partition.replicas) for partition in topic.partitions), default=1),
-            )
-            for name, topic in topics.items()
-        }
-
     def configure(self, specs: Sequence[TopicSpec]) -> None:
         """Set the configs of existing topics, leaving their other configs alone."""
         if not specs:
@@ -123,40 +177,48 @@ class TopicAdmin:
         resources = [
             ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=_entries(spec.configs)) for spec in specs
         ]
-        futures = self._client.incremental_alter_configs(resources, request_timeout=self._timeout)
+        futures = self._kept.client.incremental_alter_configs(resources, request_timeout=self._timeout)
         for resource, future in futures.items():
             with self._errors(f"alter topic {resource.name}"):
                 future.result()
 
-    @property
-    def _client(self) -> AdminClient:
-        return self._kept.client
+    @cached_property
+    def _kept(self) -> KeptClient[AdminClient]:
+        return KeptClient(lambda: AdminClient(client_config(self._connection)))
 
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
         return cluster_errors(action, self._connection, hint)
 
-    def _metadata(self) -> ClusterMetadata:
-        with self._errors(f"reach Kafka at {self._connection}"), self._kept.use() as client:
-            return client.list_topics(timeout=self._timeout)
-
-    def _descriptions(self, names: Collection[str]) -> dict[str, TopicDescription]:
-        if not names:
-            return {}
-        futures = self._client.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout)
-        return {name: future.result() for name, future in futures.items()}
-
-    def _configs(self, names: Collection[str]) -> dict[str, dict[str, str]]:
-        return {
-            topic: {name: entry.value or "" for name, entry in future.result().items()}
-            for topic, future in self._config_futures(names).items()
-        }
+    def _existing(self, names: Collection[str]) -> dict[str, Topic]:
+        topics, errors = describe_topics(self._kept, sorted(names), self._timeout)
+        for error in errors.values():
+            raise KafkaException(error)
+        return topics
 
     def _config_futures(self, names: Collection[str]) -> dict[str, Future[dict[str, ConfigEntry]]]:
         if not names:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
-        futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+        futures = self._kept.client.describe_configs(resources, request_timeout=self._timeout)
         return {resource.name: future for resource, future in futures.items()}
+
+
+def describe_topics(
+    kept: KeptClient[AdminClient], names: Sequence[str], seconds: float
+) -> tuple[dict[str, Topic], dict[str, KafkaError]]:
+    """Return the topics that a broker knows, with their ids and without their configs, and the errors of the others."""
+    topics: dict[str, Topic] = {}
+    errors: dict[str, KafkaError] = {}
+    if not names:
+        return topics, errors
+    client = kept.client
+    for name, future in client.describe_topics(TopicCollection([*names]), request_timeout=seconds).items():
+        try:
+            topics[name] = _described(future.result())
+        except KafkaException as error:
+            errors[name] = error.args[0]
+        kept.note(client, errors.get(name))
+    return topics, errors
 
 
 def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
@@ -168,6 +230,32 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
             for name, topic in topics.items()
         }
     )
+
+
+def _listed(name: str, topic: TopicMetadata) -> Topic:
+    partitions = (topic.partitions[number] for number in sorted(topic.partitions))
+    return Topic(name, tuple(Replicas(p.id, p.leader, tuple(p.replicas), tuple(p.isrs)) for p in partitions))
+
+
+def _described(topic: TopicDescription) -> Topic:
+    return Topic(
+        topic.name,
+        tuple(
+            Replicas(
+                partition.id,
+                -1 if partition.leader is None else partition.leader.id,
+                tuple(node.id for node in partition.replicas),
+                tuple(node.id for node in partition.isr),
+            )
+            for partition in sorted(topic.partitions, key=lambda partition: partition.id)
+        ),
+        str(topic.topic_id),
+    )
+
+
+def _configs(future: Future[dict[str, ConfigEntry]]) -> dict[str, str]:
+    """Return the configs of a topic, sensitive ones masked, in the order of their names."""
+    return {name: MASK if entry.is_sensitive else entry.value or "" for name, entry in sorted(future.result().items())}
 
 
 def _entries(configs: Mapping[str, str]) -> list[ConfigEntry]:

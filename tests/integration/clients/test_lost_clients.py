@@ -11,10 +11,11 @@ from quota.kafka.clients import client_config
 from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.reading import EndOffsets, make_consumer, read_topic
+from quota.kafka.reading import make_consumer, read_topic
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.target.calls import TopicCalls
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
@@ -123,14 +124,15 @@ def test_the_quota_log_is_read_on(prepared):
     log.close()
 
 
-def test_end_offsets_are_read_after_one_failure(prepared, monkeypatch):
+@pytest.mark.parametrize("call", ["layout", "describe", "offsets"])
+def test_topics_are_read_after_one_failure(prepared, monkeypatch, call):
     monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.1)
-    offsets = EndOffsets(prepared.kafka.connection, 2)
-    offsets._admin.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
-    partition = prepared.topics.requests, 0
-    with pytest.raises(ClusterError, match="cannot read the end offsets"):
-        offsets.fetch([partition])
-    assert offsets.fetch([partition]) == {partition: 0}
+    topics, name = TopicAdmin(prepared.kafka.connection, 2), prepared.topics.requests
+    topics._kept.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
+    arguments = {"layout": [], "describe": [[name]], "offsets": [[(name, 0)]]}[call]
+    with pytest.raises(ClusterError):
+        getattr(topics, call)(*arguments)
+    assert getattr(topics, call)(*arguments)
 
 
 def test_topics_are_described_after_one_failure(prepared):

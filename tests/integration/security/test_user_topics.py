@@ -209,7 +209,8 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     retiring = with_sections(by_topic, topics={"retired_users": ["alice"]})
 
     def enforce(settings):
-        claim_storage(open_files(spark, settings), settings, prepare_topics(settings))
+        ids = {name: topic.topic_id for name, topic in prepare_topics(settings).items()}
+        claim_storage(open_files(spark, settings), settings, ids)
         finish(start_enforce(Run.on(spark, settings), once=True))
 
     request_ids = [f"batch-{batch}" for batch in range(batches)]

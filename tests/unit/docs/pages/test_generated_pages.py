@@ -9,10 +9,10 @@ from conf.docs.__main__ import DOCS, pages
 from conf.docs.markdown import table
 from conf.docs.topics_page import parse_commands
 from jobs.__main__ import app
-from quota.kafka.topics.checks import problems
+from quota.kafka.topics.preparation import faults
 from quota.kafka.topics.specs import topic_specs
-from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
+from tests.support.described_topics import described_topic
 
 SETTINGS = (DOCS / "reference" / "settings.md").read_text()
 COMMANDS = "\n".join(page.read_text() for page in sorted((DOCS / "reference" / "commands").glob("*.md")))
@@ -66,10 +66,12 @@ def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
         "cleanup.policy": "delete",
     }
     topics = {
-        name: DescribedTopic("id", partitions, {**defaults, "min.compaction.lag.ms": "0", **configs})
+        name: described_topic(
+            name, *[(1, (1,), (1,))] * partitions, configs={**defaults, "min.compaction.lag.ms": "0", **configs}
+        )
         for name, (partitions, configs) in created.items()
     }
-    assert list(problems(topics, Settings())) == []
+    assert list(faults(topics, Settings())) == []
 
 
 def test_table_separators_and_html_are_escaped():

@@ -5,10 +5,10 @@ import pytest
 from jobs.status.assembly import Facts
 from jobs.status.facts import CheckpointFacts, ClusterFacts, StorageFacts
 from jobs.storage.deployment import Deployment
-from quota.kafka.topics.layouts import ClusterLayout
+from quota.kafka.topics.topic_admin import ClusterLayout
 from quota.settings import load_settings
 from schemas.documents.status import BatchStatus, TableStatus
-from tests.support.layouts import topic_layout
+from tests.support.described_topics import described_topic
 
 NOW = 1_795_266_000_000
 
@@ -35,7 +35,7 @@ def settings():
 
 
 def topic(name, partitions, *, leader=1, in_sync=(1,)):
-    return topic_layout(name, *[(leader, (1,), in_sync)] * partitions)
+    return described_topic(name, *[(leader, (1,), in_sync)] * partitions)
 
 
 def cluster(topics=None, configs=None, **facts):

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from jobs.sandbox.broker import with_plaintext_cluster
-from quota.kafka.reading import EndOffsets
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings, load_settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
@@ -75,11 +75,11 @@ def _minute(settings: Settings, size: Size, latencies: list[float]) -> None:
 
 def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Callable[[], None] | None) -> float:
     """Return the seconds from the start of the process until waiting requests are decided."""
-    ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+    topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     partitions = [(settings.topics.decisions, number) for number in range(settings.topics.partitions)]
 
     def decided() -> int:
-        return sum(ends.fetch(partitions).values())
+        return sum(topics.offsets(partitions).values())
 
     before = decided()
     fill(settings, USERS, USERS)

@@ -1,20 +1,28 @@
-"""Requirements of existing topics."""
+"""The creation of missing topics, and the requirements of existing ones."""
 
 import pytest
 
 from quota.kafka.topics import preparation
-from quota.kafka.topics.checks import durability_warnings, problems, replicated
-from quota.kafka.topics.layouts import ClusterLayout, TopicLayout
-from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.preparation import (
+    compaction_warnings,
+    durability_warnings,
+    faults,
+    prepare_topics,
+    replicated,
+)
 from quota.kafka.topics.specs import TopicSpec, max_answer_bytes, topic_specs
-from quota.kafka.topics.topic_admin import DescribedTopic
+from quota.kafka.topics.topic_admin import ClusterLayout
 from quota.settings import load_settings
-from tests.support.layouts import topic_layout
+from tests.support.described_topics import described_topic
 
 
 @pytest.fixture
 def settings():
     return load_settings([], environment={}, with_default_file=False)
+
+
+def topic(name, partitions=1, replicas=1, *, configs):
+    return described_topic(name, *[(1, range(replicas), range(replicas))] * partitions, configs=configs)
 
 
 def described(settings, name, partitions=None, **configs):
@@ -23,34 +31,34 @@ def described(settings, name, partitions=None, **configs):
     for spec in topic_specs(settings):
         own = {config.replace("_", "."): value for config, value in configs.items()} if spec.name == name else {}
         count = partitions if partitions is not None and spec.name == name else spec.partitions
-        topics[spec.name] = DescribedTopic("id", count, {**spec.configs, **own})
+        topics[spec.name] = topic(spec.name, count, configs={**spec.configs, **own})
     return topics
 
 
-def test_topics_as_created_by_the_jobs_are_valid(settings, caplog):
-    assert list(problems(described(settings, ""), settings)) == []
-    assert caplog.text == ""
+def test_topics_as_created_by_the_jobs_are_valid(settings):
+    topics = described(settings, "")
+    assert [*faults(topics, settings), *compaction_warnings(topics, settings)] == []
 
 
 @pytest.mark.parametrize("part", ["requests", "quotas"])
 def test_requests_and_quotas_must_be_stamped_by_the_broker(settings, part):
     name = getattr(settings.topics, part)
     topics = described(settings, name, message_timestamp_type="CreateTime")
-    (problem,) = problems(topics, settings)
-    assert problem.startswith(f"topic {name} is stamped by producers")
+    (fault,) = faults(topics, settings)
+    assert fault.startswith(f"topic {name} is stamped by producers")
 
 
 @pytest.mark.parametrize("part", ["decisions", "dead_letters", "results"])
 def test_the_largest_decision_has_to_fit_its_topic(settings, part):
     name, needed = getattr(settings.topics, part), max_answer_bytes(settings)
-    assert list(problems(described(settings, name, max_message_bytes=str(needed)), settings)) == []
-    (problem,) = problems(described(settings, name, max_message_bytes=str(needed - 1)), settings)
-    assert f"set max.message.bytes={needed} on the topic" in problem
+    assert list(faults(described(settings, name, max_message_bytes=str(needed)), settings)) == []
+    (fault,) = faults(described(settings, name, max_message_bytes=str(needed - 1)), settings)
+    assert f"set max.message.bytes={needed} on the topic" in fault
 
 
 def test_the_quota_topic_must_have_one_partition(settings):
-    (problem,) = problems(described(settings, settings.topics.quotas, partitions=2), settings)
-    assert "has 2 partitions, so its changes have no total order" in problem
+    (fault,) = faults(described(settings, settings.topics.quotas, partitions=2), settings)
+    assert "has 2 partitions, so its changes have no total order" in fault
 
 
 @pytest.mark.parametrize(
@@ -60,17 +68,19 @@ def test_the_quota_topic_must_have_one_partition(settings):
         ({"min_compaction_lag_ms": "1000"}, "may be compacted after 1000 ms"),
     ],
 )
-def test_a_quota_topic_that_may_lose_quotas_causes_a_warning(settings, caplog, configs, warning):
-    assert list(problems(described(settings, settings.topics.quotas, **configs), settings)) == []
-    assert warning in caplog.text
+def test_a_quota_topic_that_may_lose_quotas_causes_a_warning(settings, configs, warning):
+    topics = described(settings, settings.topics.quotas, **configs)
+    assert list(faults(topics, settings)) == []
+    (line,) = compaction_warnings(topics, settings)
+    assert warning in line
 
 
 def test_a_topic_of_a_user_is_checked_like_the_shared_one():
     by_user = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
     name = f"{by_user.topics.requests}.alice"
-    own = DescribedTopic("id", 1, {"message.timestamp.type": "CreateTime"})
-    (problem,) = problems({name: own}, by_user)
-    assert problem.startswith(f"topic {name} is stamped by producers")
+    own = topic(name, configs={"message.timestamp.type": "CreateTime"})
+    (fault,) = faults({name: own}, by_user)
+    assert fault.startswith(f"topic {name} is stamped by producers")
 
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -114,7 +124,7 @@ def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting
     ],
 )
 def test_a_topic_less_durable_than_the_cluster_allows_is_reported_with_advice(brokers, replicas, configs, phrases):
-    (warning,) = durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)
+    (warning,) = durability_warnings({"t": topic("t", 2, replicas, configs=SAFE | configs)}, brokers)
     assert warning.startswith("topic t: ")
     assert "\n" not in warning
     assert [phrase in warning for phrase in phrases] == [True] * len(phrases)
@@ -132,11 +142,11 @@ def test_a_topic_less_durable_than_the_cluster_allows_is_reported_with_advice(br
     ],
 )
 def test_topics_as_durable_as_the_cluster_allows_cause_no_warning(brokers, replicas, configs):
-    assert list(durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)) == []
+    assert list(durability_warnings({"t": topic("t", 2, replicas, configs=SAFE | configs)}, brokers)) == []
 
 
 def test_topics_with_the_same_weakness_share_a_line_that_stays_short():
-    topics = {f"t{number}": DescribedTopic("id", 1, SAFE, 1) for number in range(1000)}
+    topics = {f"t{number}": topic(f"t{number}", configs=SAFE) for number in range(1000)}
     (warning,) = durability_warnings(topics, 3)
     assert warning.startswith("topics t0, t1, t10, t100, t101 and 995 more: replication.factor=1")
 
@@ -152,7 +162,7 @@ class Cluster:
         return self
 
     def layout(self):
-        return ClusterLayout("id", (1, 2, 3), {self.quotas: TopicLayout(self.quotas, ())})
+        return ClusterLayout("id", (1, 2, 3), {self.quotas: topic(self.quotas, configs={})})
 
     def create(self, specs):
         self.created += specs
@@ -161,28 +171,29 @@ class Cluster:
         stamped = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "9999999"}
         compacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": "604800000"}
         configs = SAFE | stamped | compacted
-        return {name: DescribedTopic("id", 1, configs, 1 if name == self.quotas else 3) for name in names}
+        return {name: topic(name, 1, 1 if name == self.quotas else 3, configs=configs) for name in names}
 
 
 def test_a_start_creates_replicated_topics_and_warns_about_others(monkeypatch, caplog):
     settings = load_settings([], environment={}, with_default_file=False)
     cluster = Cluster(settings)
     monkeypatch.setattr(preparation, "TopicAdmin", cluster)
-    prepare_topics(settings)
-    assert {(topic.replication_factor, topic.configs["min.insync.replicas"]) for topic in cluster.created} == {(3, "2")}
+    topics = prepare_topics(settings)
+    assert {(spec.replication_factor, spec.configs["min.insync.replicas"]) for spec in cluster.created} == {(3, "2")}
     assert len(cluster.created) == 5
+    assert topics.keys() == {spec.name for spec in topic_specs(settings)}
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert f"topic {settings.topics.quotas}: replication.factor=1" in caplog.text
 
 
 def test_partitions_without_a_leader_or_a_replica_are_counted():
-    topic = topic_layout("t", (1, (1, 2, 3), (1,)), (-1, (2, 3, 1), ()), (3, (3, 1, 2), (3, 1, 2)))
+    made = described_topic("t", (1, (1, 2, 3), (1,)), (-1, (2, 3, 1), ()), (3, (3, 1), (3, 1)))
 
-    assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (3, 1, 2)
+    assert (made.replication_factor, made.leaderless, made.under_replicated) == (2, 1, 2)
 
 
 def test_an_unavailable_broker_counts_if_it_has_replicas():
     """Topics that are created meanwhile get as many replicas as the others."""
-    cluster = ClusterLayout("id", (1, 2), {"t": topic_layout("t", (1, (1, 2, 3), (1, 2)))})
+    cluster = ClusterLayout("id", (1, 2), {"t": described_topic("t", (1, (1, 2, 3), (1, 2)))})
 
     assert (cluster.brokers, cluster.size) == ((1, 2), 3)
