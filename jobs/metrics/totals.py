@@ -3,10 +3,13 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from itertools import accumulate
 from typing import Self
 
+import msgspec
+
+from quota.admission.decide import Position, RunningOrder
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Samples
 from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.records.dead_letter import DeadLetter
@@ -55,6 +58,26 @@ class MutationCounts:
         return self.mutations_admitted + self.mutations_rejected
 
 
+def position_of(decision: Decision) -> Position:
+    """Return the position of a decision's request in its bucket."""
+    return Position(decision.timestamp, *msgspec.structs.astuple(decision.source))
+
+
+class LastDecision:
+    """The last decision of a bucket, in the order in which the bucket decides, not that of clocks or arrival."""
+
+    def __init__(self, decision: Decision) -> None:
+        self._order = RunningOrder()
+        self._place = self._order.place(position_of(decision))
+        self.decision = decision
+
+    def add(self, decision: Decision) -> None:
+        """Take a decision if it is the last one now; a copy of an older one, which a crash may leave, is not."""
+        place = self._order.place(position_of(decision))
+        if place >= self._place:
+            self._place, self.decision = place, decision
+
+
 NEAR_LIMIT = 0.2
 """A tenant is near its limit while its bucket has less than this share of the burst."""
 
@@ -66,7 +89,7 @@ _THROTTLE_WINDOW = Window(num=2, size_seconds=30)
 class TenantMetrics:
     """The three metrics of Kafka's group ControllerMutation for one tenant. Times are epoch ms."""
 
-    last: Decision
+    first: InitVar[Decision]
     window: Window
     charged: RateMetric = field(init=False)
     requested: RateMetric = field(init=False)
@@ -75,15 +98,16 @@ class TenantMetrics:
     topics_rejected: int = 0
     _throttles: Samples = NO_SAMPLES
     _throttled_ms: Samples = NO_SAMPLES
+    _last: LastDecision = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, first: Decision) -> None:
+        self._last = LastDecision(first)
         self.charged = self.requested = RateMetric(self.window)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:
         """Add a decision, as of its receipt, to the totals and samples."""
         now = decision.timestamp
-        if now >= self.last.timestamp:
-            self.last = decision
+        self._last.add(decision)
         self.topics_admitted += counts.topics_admitted
         self.topics_rejected += counts.topics_rejected
         if counts.charged:
@@ -94,6 +118,11 @@ class TenantMetrics:
         if throttle > decision.request_throttle_ms:  # otherwise the request quota throttles (KIP-599)
             self._throttles = self._throttles.record(1, now, _THROTTLE_WINDOW)
             self._throttled_ms = self._throttled_ms.record(throttle, now, _THROTTLE_WINDOW)
+
+    @property
+    def last(self) -> Decision:
+        """The last decision of the bucket."""
+        return self._last.decision
 
     @property
     def is_limited(self) -> bool:
