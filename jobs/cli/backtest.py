@@ -9,7 +9,8 @@ from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.wording import format_number
 from quota.text import format_duration, printable
-from quota.whatif.result import Result, Totals
+from quota.whatif.effects import Totals
+from quota.whatif.evaluation import Result
 
 _COLUMNS = (
     "REQUESTS",

@@ -10,8 +10,7 @@ from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptio
 from jobs.cli.output import OutputOptions, print_table, print_text
 from quota.errors import BadInput
 from quota.text import format_duration, plural
-from quota.whatif.advice import Advice, TenantAdvice
-from quota.whatif.recommendation import Tenancy
+from quota.whatif.recommendation import Advice, Tenancy, TenantAdvice
 
 _RULE_INDENT = len("4. over-allocation  ")
 _MIN_WHOLE = 100

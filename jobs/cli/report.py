@@ -51,8 +51,8 @@ def report(
     settings = where.read()
     from jobs.report.aggregation import ReportScope
     from jobs.report.page import Origin, make_report
+    from jobs.whatif.candidates import read_quotas_of_file
     from jobs.whatif.request_tables import request_tables
-    from jobs.whatif.simulate import read_quotas_of_file
 
     scope = ReportScope(first, last, user)
     if requests is None:

@@ -15,7 +15,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings.loading import Override
 from quota.text import format_duration, format_time, format_tokens, plural
-from quota.whatif.rates import AlgorithmName
+from quota.whatif.rejected_algorithms import AlgorithmName
 from schemas.documents.records import SimulatedDecisions
 
 _COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
@@ -53,7 +53,7 @@ def simulate(
       mutation-quota simulate - --quotas quotas.jsonl --window-num 100
     """
     check_inputs(requests, quotas)
-    from jobs.whatif.simulate import decide_file
+    from jobs.whatif.request_file import decide_file
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
     overridden = [

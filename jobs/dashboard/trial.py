@@ -21,9 +21,8 @@ from quota.records.quota_log import BURST_CONFIG, RATE_CONFIG, Quota, QuotaLogEn
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
-from quota.whatif.evaluation import Effect, EffectCounts
-from quota.whatif.recorded import resolve_again, resolved_to
-from quota.whatif.result import Sender, Totals
+from quota.whatif.effects import Effect, EffectCounts, Sender, Totals
+from quota.whatif.evaluation import resolve_again, resolved_to
 
 _MAX_SENDERS = 20
 

@@ -12,7 +12,8 @@ import msgspec
 from jobs.audit.quota_history import DescribedChange
 from quota.errors import BadInput
 from quota.text import format_tags, format_time
-from quota.whatif.result import Result, Totals
+from quota.whatif.effects import Totals
+from quota.whatif.evaluation import Result
 
 INTERVALS = 300
 """The largest number of intervals that a chart on a wide screen can show."""

@@ -1,10 +1,11 @@
 """The what-ifs on the audit's tables: DuckDB sorts the recorded decisions, and each is decided again as it comes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from itertools import chain, islice, pairwise, starmap
+from typing import TypeVar
 
 import duckdb
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -14,8 +15,7 @@ from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.tables.reader import bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables.specs import DECISIONS
 from jobs.progress import progress
-from jobs.whatif.candidates import parse_candidates
-from jobs.whatif.sizing import size_quotas
+from jobs.whatif.candidates import parse_candidates, size_quotas
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import NotFound
@@ -23,10 +23,11 @@ from quota.records.decision import Decision
 from quota.records.fields import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.timeline.change import to_change
-from quota.whatif.advice import Advice
-from quota.whatif.evaluation import Period, evaluate
-from quota.whatif.recommendation import SizingInput, Tenancy
-from quota.whatif.result import Result
+from quota.whatif.effects import Period
+from quota.whatif.evaluation import Result, evaluate
+from quota.whatif.recommendation import Advice, SizingInput, Tenancy
+
+T = TypeVar("T")
 
 _STEP = 5_000
 """The number of decisions after which the words on standard error change."""
@@ -88,14 +89,8 @@ class AuditedRequests:
                 yield decision
 
     def _of_day(self, day: object, following: object) -> Iterator[Decision]:
-        query, count = _IN_ORDER.format(day=day, next=following), 0
-        try:
-            for decision in read_decisions(self._db.sql(query)):
-                yield decision
-                count += 1
-        except duckdb.OutOfMemoryException:
-            self._db.execute(f"SET memory_limit = '{_MORE_MEMORY}'")
-            yield from islice(read_decisions(self._db.sql(query)), count, None)
+        query = _IN_ORDER.format(day=day, next=following)
+        return read_again(self._db, lambda: read_decisions(self._db.sql(query)))
 
 
 @contextmanager
@@ -121,11 +116,20 @@ def _create_rows(db: duckdb.DuckDBPyConnection, files: Sequence[str], first: int
     db.register("columns", columns)
     (db.read_parquet(files, union_by_name=True) if files else db.from_arrow(columns)).create_view("files")
     db.execute(_ROWS.format(first=first, last=last))
+    list(read_again(db, lambda: iter(db.execute(_LATE).fetchall())))
+
+
+def read_again(db: duckdb.DuckDBPyConnection, read: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Yield what `read` yields. If DuckDB lacks memory, the rest is read again with more, which only that read gets."""
+    count = 0
     try:
-        db.execute(_LATE)
+        for item in read():
+            yield item
+            count += 1
     except duckdb.OutOfMemoryException:
         db.execute(f"SET memory_limit = '{_MORE_MEMORY}'")
-        db.execute(_LATE)
+        yield from islice(read(), count, None)
+        db.execute(f"SET memory_limit = '{_MEMORY}'")
 
 
 def _date_of(moment: int | None) -> date | None:

@@ -1,16 +1,33 @@
-"""The candidates of a backtest, as `--candidate` names them."""
+"""The quotas that are tried on requests: those of a file, those of `--candidate`, and recommended ones."""
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from jobs.whatif.simulate import read_quotas_of_file
+from jobs.storage.whole_file import read_whole
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
-from quota.errors import BadInput
-from quota.records.quota_log import Window
+from quota.errors import BadInput, BadRecord, NotFound
+from quota.planning.quota_file import is_json_lines, read_quota_file
+from quota.records.decision import Decision
+from quota.records.fields import BEGINNING
+from quota.records.quota_log import Callbacks, QuotaRecord, Window
 from quota.settings import Settings
-from quota.whatif.evaluation import Candidate
-from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.timeline.change import to_change
+from quota.whatif.effects import Period
+from quota.whatif.evaluation import Candidate, evaluate
+from quota.whatif.recommendation import (
+    Advice,
+    SizingInput,
+    Tenancy,
+    divide_capacity,
+    make_advice,
+    measure_demands,
+    quota_records,
+)
+from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
+from quota.whatif.simulation import read_quotas
 
 _RECORDED_QUOTAS = "recorded quotas"
 
@@ -68,3 +85,50 @@ def _parse_algorithm(text: str, value: str) -> AlgorithmName:
     except ValueError:
         names = ", ".join(name.value for name in AlgorithmName)
         raise BadInput(f"--candidate {text}: algorithm: expected one of {names}") from None
+
+
+def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
+    """Read quotas: a document for `quotas apply`, in force from the beginning, or the JSON lines of a quota log."""
+    content = read_whole(file)
+    if not is_json_lines(content, str(file)):
+        return make_quotas(read_quota_file(content, str(file)), callbacks)
+    try:
+        return read_quotas(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)
+    except BadRecord as error:
+        raise BadInput(f"{file}:{error}") from None
+
+
+def make_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
+    """Return a timeline in which these quotas are in force from the beginning, or from their `effective_at` on."""
+    quotas = CallbackTimeline(callbacks)
+    for record in records:
+        quotas.add(to_change(record, BEGINNING))
+    return quotas
+
+
+class RecordedRequests(Protocol):
+    """Requests with the decisions on them, in the order of each bucket; they can be read several times."""
+
+    source: str
+    """Where they are from, for errors."""
+    outcome: str
+    """The name of the outcome that they have."""
+    period: Period
+
+    def __iter__(self) -> Iterator[Decision]:
+        """Yield the decisions."""
+
+
+def size_quotas(settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests) -> Advice:
+    """Divide the capacity by the tenants' demands and their load together, and backtest the quotas."""
+    policy, period = Policy.of(settings), requests.period
+    demands, load_together = measure_demands(requests, tenancy, policy.exempt_users, sizing.window)
+    if not demands:
+        in_period = "" if period.since is None and period.until is None else " in that period"
+        raise NotFound(f"no requests to size quotas: {requests.source} has no charged requests{in_period}")
+    recommendation = divide_capacity(demands, load_together, sizing)
+    quotas = make_quotas(quota_records(recommendation, tenancy), settings.quota.callbacks)
+    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, sizing.window, policy.deduplication)
+    candidate = Candidate("recommended", quotas, algorithm, policy)
+    result = evaluate(requests, [candidate], requests.outcome, period)
+    return make_advice(recommendation, result, tenancy, policy.exempt_users, sizing.window)

@@ -1,16 +1,16 @@
-"""The what-ifs on a file of requests: it is decided line by line, for each question again."""
+"""The simulation and the what-ifs on a file of requests: it is decided line by line, for each question again."""
 
 import logging
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import BinaryIO
 
 from jobs.progress import progress
-from jobs.whatif.candidates import parse_candidates
-from jobs.whatif.simulate import open_lines
-from jobs.whatif.sizing import size_quotas
+from jobs.whatif.candidates import parse_candidates, read_quotas_of_file, size_quotas
 from quota.admission.policy import Policy
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
@@ -19,14 +19,34 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import plural
-from quota.whatif.advice import Advice
-from quota.whatif.evaluation import Period, evaluate
-from quota.whatif.rates import AlgorithmName, make_algorithm
-from quota.whatif.recommendation import SizingInput, Tenancy
-from quota.whatif.result import Result
+from quota.whatif.effects import Period
+from quota.whatif.evaluation import Result, evaluate
+from quota.whatif.recommendation import Advice, SizingInput, Tenancy
+from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
 from quota.whatif.simulation import simulate
 
 _log = logging.getLogger(__name__)
+
+
+def decide_file(
+    settings: Settings, requests: str, quota_file: Path, name: AlgorithmName
+) -> Iterator[Decision | DeadLetter]:
+    """Decide each line of a file of requests, or of standard input (`-`), that is not blank, in their order."""
+    algorithm = make_algorithm(name, settings.quota.window, Policy.of(settings).deduplication)
+    check_callbacks(settings.quota.callbacks)
+    quotas = read_quotas_of_file(quota_file, settings.quota.callbacks)
+    with open_lines(requests) as lines:
+        yield from simulate(lines, quotas, algorithm, settings.topics.requests, Policy.of(settings))
+
+
+def open_lines(path: str) -> BinaryIO:
+    """Open a file of lines, or standard input (`-`)."""
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 class FileRequests:

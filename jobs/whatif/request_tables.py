@@ -1,6 +1,6 @@
 """Converts a file of requests to rows of the audit's tables: the cluster's responses, or the decisions of quotas."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,16 +13,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.audit.rows import dead_letter_rows, decision_rows
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TableSpec
-from jobs.whatif.simulate import open_lines
+from jobs.whatif.request_file import open_lines
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
-from quota.errors import BadInput
+from quota.errors import BadInput, ErrorCode
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import Decision
+from quota.records.decision import Decision, Outcome
 from quota.settings import Settings
-from quota.whatif.recorded import as_answered, as_enforced
 from quota.whatif.simulation import simulate
 from schemas.kafka import RECORD
 
@@ -93,3 +92,38 @@ class _Parts:
         pq.write_table(rows, self._folder / f"{self._count:06}.parquet")
         self._records = []
         self._count += 1
+
+
+_NAMES = {code.value: code.name for code in ErrorCode}
+
+
+def as_answered(decision: Decision) -> Decision:
+    """Return a decision with the cluster's answer, if its request was observed.
+
+    Without a quota, buckets are not shared: each sender (user and client-id) has its own tags.
+    """
+    observed = decision.observed
+    if decision.quota is None:
+        decision = msgspec.structs.replace(decision, user_tag=decision.user, client_tag=decision.client_id)
+    return decision if observed is None else _with_answer(decision, observed.error_codes, observed.throttle_time_ms)
+
+
+def as_enforced(decision: Decision) -> Decision:
+    """Return a decision with the answer that its quota would have given if it were not in shadow."""
+    shadow = decision.shadow
+    return decision if shadow is None else _with_answer(decision, shadow.error_codes, shadow.throttle_time_ms)
+
+
+def _with_answer(decision: Decision, codes: Sequence[int], throttle_ms: int) -> Decision:
+    topics = [
+        msgspec.structs.replace(topic, error_code=code, error=_NAMES.get(code, str(code)))
+        for topic, code in zip(decision.topics, codes, strict=True)
+    ]
+    return msgspec.structs.replace(
+        decision,
+        outcome=Outcome.of([not code for code in codes]),
+        topics=topics,
+        throttle_time_ms=throttle_ms,
+        retry_at=decision.timestamp + throttle_ms,
+        shadow=None,
+    )

@@ -18,7 +18,7 @@ from quota.records.fields import BEGINNING, EpochMs
 from quota.records.quota_log import Callbacks, read_quota_log_record
 from quota.records.record import Record, Source
 from quota.timeline.change import to_change
-from quota.whatif.rates import Algorithm
+from quota.whatif.rejected_algorithms import Algorithm
 
 
 class _Timestamp(msgspec.Struct):

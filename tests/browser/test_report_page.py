@@ -13,7 +13,7 @@ from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.figures import Candidates, CandidateTotals
 from jobs.report.page import Origin, render_page
 from jobs.report.uplot import load_library
-from quota.whatif.result import Totals
+from quota.whatif.effects import Totals
 from tests.browser.window import console_messages, painted, requested_urls, set_window, text, tiles
 from tests.support.tables import DAY, HOUR, arrow_tables, change, decision, letter
 from tests.support.waiting import until

@@ -6,7 +6,7 @@ import pytest
 
 from quota.admission.decide import decide
 from quota.records.quota_log import Window
-from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import resolved
 

@@ -12,7 +12,8 @@ from jobs.report import uplot
 from quota import __version__
 from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
-from quota.whatif.result import CandidateOutcome, Replay, Result, Sender, Totals
+from quota.whatif.effects import CandidateOutcome, Sender, Totals
+from quota.whatif.evaluation import Replay, Result
 from tests.support.factories import request_json
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run

@@ -9,7 +9,7 @@ from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaLogEntry, QuotaRecord, Window
 from quota.settings import load_settings
-from quota.whatif.result import Totals
+from quota.whatif.effects import Totals
 from tests.support.factories import START, decide_all, decided, resolved
 from tests.unit.jobs.dashboard.conftest import ALICE, FIVE
 

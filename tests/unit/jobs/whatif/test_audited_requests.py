@@ -3,12 +3,14 @@
 import json
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
+from jobs.audit.tables.reader import bounded_duckdb
 from jobs.whatif import audited_requests
-from jobs.whatif.audited_requests import add_recorded_changes, backtest, open_requests, recommend
+from jobs.whatif.audited_requests import add_recorded_changes, backtest, open_requests, read_again, recommend
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
@@ -16,7 +18,7 @@ from quota.planning.quota_file import read_quota_file
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window
 from quota.records.record import Source
-from quota.whatif.evaluation import Period
+from quota.whatif.effects import Period
 from quota.whatif.recommendation import SizingInput, Tenancy, measure_demands
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.audited import at_root, audited
@@ -156,6 +158,24 @@ def test_requests_of_many_topics_are_sorted_with_more_memory(base_settings, tmp_
     decisions = list(simulate(lines, read_quotas([]), TokenBucket(Window())))
     with open_requests(audited(base_settings, tmp_path, [], [], more=decisions), Period()) as requests:
         assert [decision.request_id for decision in requests] == [str(number) for number in reversed(range(500))]
+
+
+def test_only_the_read_that_lacks_memory_gets_more_and_no_row_comes_twice():
+    with bounded_duckdb("192MB") as db:
+        limits = []
+
+        def memory_limit():
+            return db.execute("SELECT current_setting('memory_limit')").fetchone()[0]
+
+        def read():
+            limits.append(memory_limit())
+            yield "first"
+            if len(limits) == 1:
+                raise duckdb.OutOfMemoryException("no memory")
+            yield "second"
+
+        assert list(read_again(db, read)) == ["first", "second"]
+        assert [*limits, memory_limit()] == ["183.1 MiB", "953.6 MiB", "183.1 MiB"]
 
 
 def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(settings, tmp_path):

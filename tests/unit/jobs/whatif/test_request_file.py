@@ -18,9 +18,9 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, MutationQuotaError
 from quota.records.quota_log import Window
 from quota.settings import load_settings
-from quota.whatif.evaluation import Period
-from quota.whatif.rates import RateQuota
+from quota.whatif.effects import Period
 from quota.whatif.recommendation import SizingInput, Tenancy
+from quota.whatif.rejected_algorithms import RateQuota
 from tests.support.deployment import with_sections
 from tests.support.example_log import example_lines
 from tests.support.factories import START

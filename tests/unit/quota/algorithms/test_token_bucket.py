@@ -12,7 +12,7 @@ from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket, 
 from quota.records.decision import Outcome
 from quota.records.levels import Limit
 from quota.records.quota_log import Quota, Window
-from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 
 KIP = Window(num=100)

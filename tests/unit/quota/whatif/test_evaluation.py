@@ -13,9 +13,10 @@ from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota_log import Window
-from quota.whatif.evaluation import Candidate, Effect, EffectCounts, Period, differing_fields, evaluate
+from quota.whatif.effects import Effect, EffectCounts, Period
+from quota.whatif.evaluation import Candidate, differing_fields, evaluate, resolved_to
 from quota.whatif.simulation import read_quotas, simulate
-from tests.support.factories import START, resolved
+from tests.support.factories import PERMISSIVE, START, resolved
 from tests.support.factories import request_after as at
 
 REMEMBERED = Deduplication(window_ms=60_000)
@@ -171,3 +172,58 @@ def test_counts_of_requests_in_order_take_no_more_memory_for_more_of_them():
     assert size < 20_000
     load = counts.result("").load
     assert (load.throttled_seconds, load.peak) == (2500, 1)
+
+
+def decided(*requests, by=WIDE):
+    return decide(None, requests, by)[1]
+
+
+def recorded(request, *before, by=WIDE):
+    return decided(*before, request, by=by)[-1]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        resolved(80, 90, at=7),
+        resolved(80, api_version=PERMISSIVE),
+        resolved(3, operation="DELETE_TOPICS", api_version=5),
+        resolved(80, rate=None, request_throttle_ms=12),
+        resolved(80, validate_only=True),
+        resolved(80, exempt=True, rate=None),
+        resolved(80, user="bob", client_id="app"),
+        resolved(80, apply=False, expires_at=9),
+    ],
+)
+def test_a_restored_request_is_decided_as_it_was(request_):
+    before = resolved(560)  # K = -60
+    kept = recorded(request_, before)
+    assert recorded(resolved_to(kept, request_.resolution), before) == kept
+
+
+@pytest.mark.parametrize(
+    ("purgatory_ms", "request_throttle_ms", "expected_ms"),
+    [(0, 0, 12_000), (5_000, 0, 7_000), (20_000, 0, 0), (5_000, 9_000, 9_000), (0, 20_000, 20_000)],
+)
+def test_a_time_in_purgatory_that_was_not_stored_is_inferred(purgatory_ms, request_throttle_ms, expected_ms):
+    """K = -60 at 5/s: 12 s, less the stay, and not less than the request quota's own."""
+    original = resolved(80, purgatory_ms=purgatory_ms, request_throttle_ms=request_throttle_ms)
+    kept = recorded(original, resolved(560))
+    assert kept.throttle_time_ms == expected_ms
+    assert recorded(resolved_to(kept, original.resolution), resolved(560)).throttle_time_ms == expected_ms
+
+
+def test_in_shadow_the_would_be_throttle_time_gives_the_time_in_purgatory():
+    original = resolved(80, shadow=True, purgatory_ms=5_000)
+    kept = recorded(original, resolved(560))
+    assert (kept.throttle_time_ms, kept.shadow.throttle_time_ms) == (0, 7_000)
+    assert recorded(resolved_to(kept, original.resolution), resolved(560)) == kept
+
+
+def test_a_repeat_is_restored_as_one():
+    remembering = TokenBucket(Window(num=100), Deduplication(window_ms=1000))
+    first, again = resolved(80, offset=1), resolved(80, at=500, offset=2)
+    kept = recorded(again, first, by=remembering)
+    assert kept.repeats.decision_id == "mutation-requests-0-1"
+    requests = [resolved_to(answered, again.resolution) for answered in decided(first, again, by=remembering)]
+    assert recorded(requests[1], requests[0], by=remembering) == kept

@@ -10,10 +10,10 @@ from quota.planning.quota_file import read_quota_file, write_quota_file
 from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window
-from quota.whatif.advice import make_advice
-from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity
+from quota.whatif.effects import CandidateOutcome, Sender, Totals
+from quota.whatif.evaluation import Result
+from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity, make_advice
 from quota.whatif.required_quota import RequiredQuota
-from quota.whatif.result import CandidateOutcome, Result, Sender, Totals
 from tests.support.factories import resolved
 
 

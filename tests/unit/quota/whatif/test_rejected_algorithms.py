@@ -13,8 +13,7 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota_log import Window
-from quota.whatif.rates import AlgorithmName, make_algorithm
-from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
+from quota.whatif.rejected_algorithms import NO_SPREAD, AlgorithmName, SpreadWindows, make_algorithm
 from tests.support.factories import PERMISSIVE, resolved
 
 KIP = Window(num=100)
