@@ -8,9 +8,8 @@ import typer
 from typer.main import get_command
 
 from conf.docs.markdown import code, sentence, table
-from jobs.__main__ import SECTIONS, app
 from jobs.cli.groups import range_text
-from jobs.cli.help import EXIT_CODES
+from jobs.cli.program import EXIT_CODES, SECTIONS, app
 
 _PROGRAM = "mutation-quota"
 _TABLES = (

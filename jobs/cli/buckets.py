@@ -16,11 +16,11 @@ from jobs.cli.options import (
     KafkaOptions,
     SettingsOptions,
     User,
+    parse_effective_at,
     parse_pair,
 )
 from jobs.cli.output import OutputOptions, print_table, print_text, table_time
-from jobs.cli.quotas.log import prepare_quota_topic, sign
-from jobs.cli.times import parse_effective_at
+from jobs.cli.quotas.changes import prepare_quota_topic, sign
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms

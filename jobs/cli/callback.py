@@ -11,12 +11,13 @@ from jobs.cli.options import (
     KafkaOptions,
     ScheduledAt,
     TargetOptions,
+    parse_effective_at,
     parse_pair,
+    parse_time,
     split_configs,
 )
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.log import prepare_quota_topic, sign
-from jobs.cli.times import parse_effective_at, parse_time
+from jobs.cli.quotas.changes import prepare_quota_topic, sign
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput, NotFound
 from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord

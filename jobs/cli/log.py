@@ -4,9 +4,8 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Literal, TextIO
+from typing import Literal, TextIO
 
-from jobs.cli.help import common_option
 from jobs.spark.log_lines import log_as_json
 from quota.settings.sections import LoggingSettings
 
@@ -24,7 +23,6 @@ Its warnings, such as a page on each attempt to find credentials in the cloud, a
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]
-Verbose = Annotated[bool, common_option("--verbose", "-v", help="Log at level debug, and print tracebacks.")]
 
 
 def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:

@@ -1,24 +1,39 @@
-"""The options that commands share, in groups, and the settings that they select."""
+"""The options that commands share, in groups, the settings that they select, and times."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
-from jobs.cli.help import common_option
-from jobs.cli.log import Verbose, follow_settings, set_verbose
+from jobs.cli.log import follow_settings, set_verbose
 from jobs.cli.output import OutputOptions
-from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
+from quota.kafka.timing import now_ms
+from quota.records.fields import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.settings.listing import setting_names
 from quota.settings.loading import LoadedSettings, Override, load_with_origins
+from quota.text import format_time
+
+_RELATIVE = re.compile(r"([+-])(\d{1,9})([smhd])")
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+_MIN_DIGITS = 12
+"""The smallest number of digits of epoch ms: fewer may be epoch seconds, or a date such as 20270101."""
+
+
+_common_option = partial(typer.Option, rich_help_panel="Common options")
+"""An option that most commands have. Their panel follows the command's own options."""
 
 
 def _complete_setting(incomplete: str) -> list[str]:
@@ -36,16 +51,17 @@ TopicName = Annotated[
 ]
 Overrides = Annotated[
     list[str] | None,
-    common_option(
+    _common_option(
         "--set",
         metavar="SECTION.KEY=VALUE",
         help="Override a setting (wins over environment and file). Repeatable.",
         autocompletion=_complete_setting,
     ),
 ]
+Verbose = Annotated[bool, _common_option("--verbose", "-v", help="Log at level debug, and print tracebacks.")]
 SettingsFile = Annotated[
     Path | None,
-    common_option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
+    _common_option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
 ]
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
@@ -130,11 +146,11 @@ class KafkaOptions(SettingsOptions):
 
     server: Annotated[
         str | None,
-        common_option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
+        _common_option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
     ] = None
     command_config: Annotated[
         Path | None,
-        common_option("--command-config", metavar="FILE", help="Kafka properties file to connect with (TLS, SASL)."),
+        _common_option("--command-config", metavar="FILE", help="Kafka properties file to connect with (TLS, SASL)."),
     ] = None
 
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
@@ -150,7 +166,7 @@ class TargetOptions(KafkaOptions):
 
     target_command_config: Annotated[
         Path | None,
-        common_option(
+        _common_option(
             "--target-command-config",
             metavar="FILE",
             help="Kafka properties file to connect to the target cluster with.",
@@ -271,3 +287,35 @@ def split_configs(texts: list[str] | None) -> list[str]:
                 part += character
         configs.append(part)
     return [config.strip() for config in configs]
+
+
+def parse_time(option: str, text: str) -> int:
+    """Return a time in epoch ms: from epoch ms, ISO 8601 (UTC without a zone), or relative to now as -2h and +30m."""
+    try:
+        if relative := _RELATIVE.fullmatch(text):
+            sign, count, unit = relative.groups()
+            seconds = timedelta(**{_UNITS[unit]: int(count)}).total_seconds()
+            moment = now_ms() + round(float(f"{sign}1") * seconds * 1000)
+        elif text.isascii() and text.isdigit():
+            moment = int(text) if len(text) >= _MIN_DIGITS else -1
+        else:
+            local = datetime.fromisoformat(text)
+            moment = round((local if local.tzinfo else local.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        moment = -1
+    if not 0 <= moment <= MAX_EPOCH_MS:
+        raise BadInput(
+            f"{option} {text!r}: expected a time: 2026-11-21T14:00 (UTC), epoch ms, or relative to now (-2h, +30m)"
+        )
+    return moment
+
+
+def parse_effective_at(text: str | None) -> int | None:
+    """Parse `--effective-at`: the time when a change takes effect (epoch ms), not in the past; None if not given."""
+    if text is None:
+        return None
+    moment = parse_time("--effective-at", text)
+    if moment <= now_ms():
+        when = f"{format_time(moment)} is in the past"
+        raise BadInput(f"--effective-at {text}: {when}; a change can take effect now or later")
+    return moment

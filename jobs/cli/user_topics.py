@@ -7,7 +7,7 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions
-from jobs.cli.quotas.configs import connection_options
+from jobs.cli.quotas.kafka_configs import connection_options
 from quota.errors import BadInput
 from quota.settings.sections import KafkaSettings
 from schemas.documents.quotas import UserTopic, UserTopics

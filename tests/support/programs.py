@@ -68,7 +68,7 @@ def run(*args, cwd=None, spark=None):
     """
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
-    output, errors = _Stream(), _Stream()
+    output, errors, code = _Stream(), _Stream(), 0
     with ExitStack() as stack:
         stack.enter_context(_program_state())
         if cwd:
@@ -126,7 +126,7 @@ def _program_state():
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     with (
         mock.patch.dict(os.environ),
-        mock.patch("jobs.__main__.watch_interrupts"),
+        mock.patch("jobs.cli.program.watch_interrupts"),
         mock.patch("sys.stdin", io.StringIO()),
         mock.patch("threading.excepthook", threading.excepthook),
         mock.patch("warnings.formatwarning", warnings.formatwarning),

@@ -1,16 +1,46 @@
 """The quotas of a cluster whose brokers enforce them: `mutation-quota quotas push`, `pull` and `drift`."""
 
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
-from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.log import DIFFERENCES
-from quota.errors import BadInput
-from quota.text import plural
-from schemas.documents.quotas import PulledQuotas
+from jobs.cli.output import OutputOptions, print_text, print_warnings
+from jobs.cli.quotas.changes import DIFFERENCES, change_log, prepare_quota_topic, print_count, print_steps
+from jobs.cli.quotas.text import planned_change
+from jobs.spark.installation import kafka_protocol
+from quota.errors import BadInput, ClusterError, interrupts_saying
+from quota.planning.cluster import (
+    Note,
+    Rates,
+    Wanted,
+    callback_note,
+    cluster_warnings,
+    differences,
+    exemption_notes,
+    has_names,
+    is_rate,
+    pull_steps,
+    quota_notes,
+    wanted_rates,
+    window_note,
+)
+from quota.planning.quota_file import write_quota_file
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.settings import Settings
+from quota.text import format_time, plural
+from schemas.documents.quotas import PulledQuotas, PushedQuotas, QuotaDifference, QuotaDrift
+
+if TYPE_CHECKING:
+    from quota.kafka.brokers.client_quotas import ClusterQuotas
+    from quota.kafka.quotas.log import QuotaLog
+
+_MAX_PRINTED = 20
+"""The number of notes of one kind that are printed."""
 
 Prune = Annotated[bool, typer.Option("--prune", help="Also remove quotas of the cluster that the log never had.")]
 
@@ -44,10 +74,8 @@ def push(
         raise BadInput("--follow runs until it is stopped: leave out --dry-run and --output")
     confirmation.check(output)
     settings = kafka.read()
-    from jobs.cli.quotas.cluster_changes import push_quotas, target_quotas
-
-    cluster = target_quotas(settings)
-    push_now = partial(push_quotas, settings, cluster, prune=prune, confirmation=confirmation, output=output)
+    cluster = _target_quotas(settings)
+    push_now = partial(_push_quotas, settings, cluster, prune=prune, confirmation=confirmation, output=output)
     if not follow:
         push_now()
         return
@@ -87,13 +115,11 @@ def pull(
     else:
         file.check(output)
     settings = kafka.read()
-    from jobs.cli.quotas.cluster_changes import pull_into_log, quota_file, target_quotas
-
-    cluster = target_quotas(settings)
+    cluster = _target_quotas(settings)
     if apply:
-        pull_into_log(settings, cluster, comment, confirmation=confirmation, output=output)
+        _pull_into_log(settings, cluster, comment, confirmation=confirmation, output=output)
         return
-    content, count = quota_file(cluster)
+    content, count = _quota_file(cluster)
     file.write(content)
     if not file.to_stdout:
         preview = f"mutation-quota quotas apply {file.output_file} --dry-run"
@@ -114,7 +140,151 @@ def drift(*, output: OutputOptions, kafka: TargetOptions) -> None:
       mutation-quota quotas drift -o json
     """
     settings = kafka.read()
-    from jobs.cli.quotas.cluster_changes import find_drift, target_quotas
-
-    if find_drift(settings, target_quotas(settings), output):
+    if _find_drift(settings, _target_quotas(settings), output):
         raise typer.Exit(DIFFERENCES)
+
+
+def _target_quotas(settings: Settings) -> "ClusterQuotas":
+    """Return the quotas of the target cluster. The first access connects to it."""
+    from quota.kafka.brokers.client_quotas import ClusterQuotas
+
+    return ClusterQuotas(
+        settings.target_connection, kafka_protocol(settings.broker.jars), settings.kafka.timeout_seconds
+    )
+
+
+def _push_quotas(
+    settings: Settings, cluster: "ClusterQuotas", *, prune: bool, confirmation: ConfirmOptions, output: OutputOptions
+) -> Wanted:
+    """Show the plan, ask, make the changes unless this is a dry run, and return the rates that are wanted."""
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    wanted = wanted_rates(log.timeline, log.now)
+    present = cluster.read()
+    differing = differences(wanted, present)
+    _warn_of_others(present, wanted)
+    left = [] if prune else [rate for rate in differing if rate.kind == "only_there"]
+    steps = [rate.step for rate in differing if prune or rate.kind != "only_there"]
+    notes = list(_notes(settings, cluster, log, wanted))
+    if output.for_people:
+        _print_notes(notes)
+        print_steps(steps, output)
+        for rate in left:
+            print_text(f"  {rate.entity}: {RATE_CONFIG}={rate.present} (only on the cluster; --prune removes it)")
+    if steps and not confirmation.dry_run:
+        confirmation.confirm(f"Make {plural(len(steps), 'change')} on Kafka at {cluster.connection}?")
+        with interrupts_saying(lambda: f"any of {plural(len(steps), 'change')} may be made; see quotas drift"):
+            cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
+    document = PushedQuotas(
+        applied=not confirmation.dry_run,
+        changes=[planned_change(step) for step in steps],
+        only_there=[QuotaRecord(rate.entity, rate.present) for rate in left],
+        notes=notes,
+    )
+    output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
+    sys.stdout.flush()
+    if steps and confirmation.dry_run:
+        raise typer.Exit(DIFFERENCES)
+    return wanted
+
+
+def _quota_file(cluster: "ClusterQuotas") -> tuple[str, int]:
+    """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
+    rates = cluster.read()
+    print_warnings(cluster_warnings(rates))
+    entities = sorted(
+        (entity for entity in rates if has_names(entity) and is_rate(rates[entity])), key=lambda entity: entity.key
+    )
+    return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities), len(entities)
+
+
+def _find_drift(settings: Settings, cluster: "ClusterQuotas", output: OutputOptions) -> bool:
+    """Print the differences between a cluster and the log, and return whether there are any."""
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
+    differing = differences(wanted, present)
+    _warn_of_others(present, wanted)
+    print_steps([rate.drift for rate in differing], output)
+    document = QuotaDrift(
+        bool(differing),
+        [QuotaDifference(rate.entity, rate.drift.before, rate.drift.after, rate.kind) for rate in differing],
+    )
+
+    def summary() -> None:
+        if differing and not present:
+            print_text(f"Kafka at {cluster.connection} has no quotas; quotas push sets those of the log.")
+        elif differing:
+            differ = "differs" if len(differing) == 1 else "differ"
+            print_text(f"{plural(len(differing), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
+        else:
+            print_text(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
+
+    output.print(document, summary, items="differences")
+    return bool(differing)
+
+
+def _pull_into_log(
+    settings: Settings,
+    cluster: "ClusterQuotas",
+    comment: str | None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+) -> None:
+    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run."""
+    from quota.kafka.quotas.log import read_log
+
+    if not confirmation.dry_run:
+        prepare_quota_topic(settings)
+    rates = cluster.read()
+    log = read_log(settings)
+    steps = list(pull_steps(rates, log.timeline, log.now))
+    print_warnings(cluster_warnings(rates))
+    changed = {step.record.entity for step in steps}
+    for change in log.timeline.scheduled(log.now):
+        if change.entity in changed:
+            print(
+                f"warning: {change.entity}: the change scheduled for {format_time(change.moment)} stays",
+                file=sys.stderr,
+            )
+    reason = comment or f"pulled from Kafka at {cluster.connection}"
+    change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+
+
+def _warn_of_others(present: Rates, wanted: Wanted) -> None:
+    """Warn of the cluster's own rates, which the log does not have."""
+    print_warnings(cluster_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
+
+
+def _notes(settings: Settings, cluster: "ClusterQuotas", log: "QuotaLog", wanted: Wanted) -> Iterator[Note]:
+    """Yield notes on how the cluster enforces the quotas differently."""
+    from quota.kafka.reading import read_window
+
+    own = settings.quota.window
+    try:
+        brokers = read_window(cluster.connection, settings.kafka.timeout_seconds)
+    except ClusterError as error:
+        brokers = own
+        yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")
+    yield from window_note(own, brokers)
+    yield from callback_note(log.quotas.callback(log.now))
+    if settings.quota.shadow:
+        yield Note("shadow", "nothing is enforced here (quota.shadow=true), but the brokers enforce what is pushed")
+    yield from exemption_notes(settings.quota.exempt_users, wanted)
+    yield from quota_notes(log.timeline, log.now, brokers)
+
+
+def _print_notes(notes: Sequence[Note]) -> None:
+    counts: Counter[str] = Counter()
+    for note in notes:
+        counts[note.kind] += 1
+        if counts[note.kind] <= _MAX_PRINTED:
+            print(f"warning: {note}", file=sys.stderr)
+    for kind, count in counts.items():
+        if count > _MAX_PRINTED:
+            print(
+                f"warning: and {count - _MAX_PRINTED} more notes of kind {kind} (-o json prints all)", file=sys.stderr
+            )

@@ -6,11 +6,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
+from jobs.cli.options import (
+    At,
+    Comment,
+    ConfirmOptions,
+    EffectiveAt,
+    FileOptions,
+    KafkaOptions,
+    SettingsOptions,
+    parse_effective_at,
+    parse_time,
+)
 from jobs.cli.output import OutputOptions, print_text, print_warnings
-from jobs.cli.quotas.configs import kafka_configs_command
-from jobs.cli.quotas.log import change_log, prepare_quota_topic
-from jobs.cli.times import parse_effective_at, parse_time
+from jobs.cli.quotas.changes import change_log, prepare_quota_topic
+from jobs.cli.quotas.kafka_configs import kafka_configs_command
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobs.cli.options import At, Client, KafkaOptions, User
+from jobs.cli.options import At, Client, KafkaOptions, User, parse_time
 from jobs.cli.output import OutputOptions, print_table, print_warnings, table_time
 from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells
-from jobs.cli.times import parse_time
 from jobs.cli.wording import labelled
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from jobs.__main__ import app
+from jobs.cli.program import app
 from jobs.sandbox.broker import HOST, free_port
 from quota.errors import BadInput
 from tests.support.broker import Authority

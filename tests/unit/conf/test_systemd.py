@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from jobs.__main__ import app
+from jobs.cli.program import app
 from tests.support.checkout import CHECKOUT
 from tests.support.needs import need
 from tests.unit.conf.chart import COMMANDS, PROBED

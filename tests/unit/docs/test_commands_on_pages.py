@@ -6,7 +6,7 @@ import shlex
 import pytest
 from typer.main import get_command
 
-from jobs.__main__ import app
+from jobs.cli.program import app
 from tests.support.checkout import CHECKOUT
 
 ROOT = get_command(app)

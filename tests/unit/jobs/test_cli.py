@@ -4,8 +4,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.cli.quotas.configs import ConfigChange
-from jobs.cli.quotas.log import print_count, tally
+from jobs.cli.quotas.changes import print_count, tally
+from jobs.cli.quotas.kafka_configs import ConfigChange
 from jobs.status import assembly
 from quota.errors import MutationQuotaError, NotFound
 from quota.kafka.quotas import log

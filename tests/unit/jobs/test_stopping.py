@@ -29,7 +29,7 @@ class Slow:
             any(time.sleep(0.05) for _ in range(1200))
 
 sys.meta_path.insert(0, Slow())
-from jobs.start import main
+from jobs.__main__ import main
 """
 WORKING = """
 import time

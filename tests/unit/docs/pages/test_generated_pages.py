@@ -8,7 +8,7 @@ from typer.main import get_command
 from conf.docs.__main__ import DOCS, pages
 from conf.docs.markdown import table
 from conf.docs.topics_page import parse_commands
-from jobs.__main__ import app
+from jobs.cli.program import app
 from quota.kafka.topics.preparation import faults
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings

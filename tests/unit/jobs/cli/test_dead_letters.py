@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from jobs.__main__ import app
 from jobs.cli.options import ConfirmOptions
+from jobs.cli.program import app
 from quota.errors import MutationQuotaError, NotFound
 from quota.kafka import dead_letters
 from quota.kafka.dead_letters import StoredDeadLetter

@@ -30,7 +30,7 @@ def test_a_json_error_is_an_event_and_with_debug_has_its_origin():
 
 def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
     monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
-    monkeypatch.setattr("jobs.__main__.app", Mock(side_effect=QueryFailed("audit", "no space", batch=0)))
+    monkeypatch.setattr("jobs.cli.program.app", Mock(side_effect=QueryFailed("audit", "no space", batch=0)))
     done = run("audit")
     event = json.loads(done.stderr)
     assert done.returncode == 1

@@ -7,12 +7,12 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from jobs.__main__ import app
 from jobs.buckets import moving
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli import callback as command
 from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
 from jobs.cli.output import OutputOptions
+from jobs.cli.program import app
 from quota.errors import BadInput
 from quota.kafka.quotas import writer
 from quota.kafka.topics import topic_admin

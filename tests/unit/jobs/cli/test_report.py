@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from jobs.__main__ import app
+from jobs.cli.program import app
 from jobs.report import uplot
 from quota import __version__
 from quota.errors import BadInput, MutationQuotaError

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jobs.cli.output import print_text
-from jobs.cli.quotas.history import history_entries, print_history
+from jobs.cli.quotas.commands import history_entries, print_history
 from jobs.cli.quotas.resolve import print_resolution
 from jobs.cli.quotas.text import print_quotas
 from quota.admission.policy import Policy

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import UNSET
 
-from jobs.cli.quotas.entities import EntityFilterOptions, to_short_form
+from jobs.cli.quotas.kafka_configs import EntityFilterOptions, to_short_form
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from tests.support.programs import run

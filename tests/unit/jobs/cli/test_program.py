@@ -15,7 +15,7 @@ import pytest
 from typer import TyperException
 from typer.main import get_command
 
-from jobs.__main__ import app, main
+from jobs.cli.program import app, main
 from tests.support.programs import command_line, run
 
 
@@ -35,7 +35,7 @@ def test_the_help_of_the_program_has_every_command_and_the_exit_codes():
 
 def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
     """Their imports would more than double the time that `--help` takes."""
-    program = "import sys, jobs.__main__; print(*sys.modules)"
+    program = "import sys, jobs.cli.program; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     heavy = {"confluent_kafka", "deltalake", "duckdb", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich"}
     assert {"typer", *heavy} & set(done.stdout.split()) == {"typer"}
@@ -78,8 +78,8 @@ def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line
     def fail(**_):
         raise error
 
-    monkeypatch.setattr("jobs.__main__.app", fail)
-    monkeypatch.setattr("jobs.__main__.watch_interrupts", lambda: None)
+    monkeypatch.setattr("jobs.cli.program.app", fail)
+    monkeypatch.setattr("jobs.cli.program.watch_interrupts", lambda: None)
     with pytest.raises(SystemExit) as exited:
         main()
     assert exited.value.code == 1
@@ -87,12 +87,12 @@ def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line
 
 
 def test_the_versions_are_printed_line_by_line_without_java_or_the_imports_of_commands():
-    program = "import sys; from jobs.start import main; main(); print('typer', 'typer' in sys.modules)"
+    program = "import sys; from jobs.__main__ import main; main(); print('typer', 'typer' in sys.modules)"
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": "/nowhere"}
     command = [sys.executable, "-c", program, "--version"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     *lines, imported = done.stdout.splitlines(keepends=True)
-    assert (run("--version").stdout, imported) == ("".join(lines), "typer False\n")
+    assert (run("-v", "--version").stdout, imported) == ("".join(lines), "typer False\n")
     shown = dict(line.split(maxsplit=1) for line in lines)
     assert list(shown) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
     for name in ("mutation-quota", "Python", "Spark", "Delta", "confluent-kafka"):
