@@ -8,8 +8,8 @@ from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import Bucket, TokenBucket
+from quota.callbacks.instance import check_callbacks
 from quota.callbacks.interface import ClientQuotaCallback
-from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec

@@ -27,7 +27,7 @@ from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
 from quota.text import format_duration, format_tags, format_time, format_tokens, plural
-from schemas.documents.quotas import BucketReset, ExportedBuckets, ListedBucket
+from schemas.documents.quotas import ExportedBuckets, ListedBucket, ResetBuckets
 
 COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
 _OPTIONAL = ("CHANGED", "FULL IN", "BURST", "RATE/S")
@@ -130,7 +130,7 @@ def reset(
     if confirmation.dry_run:
         count = _count(settings, bucket)
         output.print(
-            BucketReset(bucket, False, count, None),
+            ResetBuckets(bucket, False, count, None),
             lambda: print_text(f"Would reset {plural(count, 'bucket')} with {format_tags(bucket)}."),
         )
         return
@@ -140,7 +140,7 @@ def reset(
     prepare_quota_topic(settings)
     since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
     output.print(
-        BucketReset(bucket, True, None, since),
+        ResetBuckets(bucket, True, None, since),
         lambda: print_text(f"Reset all buckets with {format_tags(bucket)}, if any, from {format_time(since)} on."),
     )
 

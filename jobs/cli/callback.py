@@ -18,12 +18,12 @@ from jobs.cli.options import (
 )
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.changes import prepare_quota_topic, sign
-from quota.callbacks.loading import check_setting
+from quota.callbacks.instance import check_setting
 from quota.errors import BadInput, NotFound
 from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
-from schemas.documents.quotas import Callback, CallbackChange, CancelledChange, PublishedCluster, ScheduledCallback
+from schemas.documents.quotas import AlteredCallback, Callback, CancelledChange, PublishedCluster, ScheduledCallback
 
 
 def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
@@ -107,7 +107,7 @@ def alter(
     record, since = alter_callback(settings, moment, make_record)
     when = "already" if since is None else f"from {format_time(since)} on"
     output.print(
-        CallbackChange(record.callback, since),
+        AlteredCallback(record.callback, since),
         lambda: print_text(f"Callback is {format_callback(record.callback)} {when}."),
     )
 

@@ -7,7 +7,7 @@ import typer
 from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text, print_warnings
 from jobs.spark.installation import jars_folder
-from quota.callbacks.loading import check_callbacks
+from quota.callbacks.instance import check_callbacks
 from quota.errors import NotFound
 from quota.planning.warnings import user_warnings
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names

@@ -15,7 +15,7 @@ def dashboard(*, kafka: KafkaOptions) -> None:
     settings = kafka.read()
     from jobs.dashboard.server import serve_dashboard
     from jobs.stopping import stop_signals
-    from quota.callbacks.loading import check_callbacks
+    from quota.callbacks.instance import check_callbacks
 
     check_callbacks(settings.quota.callbacks)
     with stop_signals() as stop, serve_dashboard(settings, ended=stop) as url:  # also SIGTERM

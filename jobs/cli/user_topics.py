@@ -10,7 +10,7 @@ from jobs.cli.output import OutputOptions
 from jobs.cli.quotas.kafka_configs import connection_options
 from quota.errors import BadInput
 from quota.settings.sections import KafkaSettings
-from schemas.documents.quotas import UserTopic, UserTopics
+from schemas.documents.quotas import PreparedTopics, UserTopic
 
 
 def prepare(
@@ -43,7 +43,7 @@ def prepare(
             print(f"Topic {user_topic.topic} is ready. Allow only {user_topic.user} to write to it:")
             print(f"  {user_topic.acl}")
 
-    output.print(UserTopics(user_topics), lines, items="topics")
+    output.print(PreparedTopics(user_topics), lines, items="topics")
 
 
 def acl_line(kafka: KafkaSettings, user: str, topic: str) -> str:

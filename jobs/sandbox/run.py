@@ -42,7 +42,7 @@ from jobs.services.spark import claimed_deployment, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import jvm_pid, kill_jvm
 from jobs.stopping import stop_signals
-from quota.callbacks.loading import check_callbacks
+from quota.callbacks.instance import check_callbacks
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every

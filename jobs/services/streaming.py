@@ -18,7 +18,7 @@ from jobs.storage.checkpoint import ENFORCE, current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
-from quota.callbacks.loading import check_callbacks
+from quota.callbacks.instance import check_callbacks
 from quota.kafka.quotas.log import read_log
 from quota.settings import Settings
 

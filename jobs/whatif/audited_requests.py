@@ -16,7 +16,7 @@ from jobs.audit.tables.reader import bounded_duckdb, open_table, read_errors, to
 from jobs.audit.tables.specs import DECISIONS
 from jobs.progress import progress
 from jobs.whatif.candidates import parse_candidates, size_quotas
-from quota.callbacks.loading import check_callbacks
+from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import NotFound
 from quota.records.decision import Decision

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from jobs.progress import progress
 from jobs.whatif.candidates import parse_candidates, read_quotas_of_file, size_quotas
 from quota.admission.policy import Policy
-from quota.callbacks.loading import check_callbacks
+from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, NotFound
 from quota.records.dead_letter import DeadLetter

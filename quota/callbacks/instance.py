@@ -1,8 +1,13 @@
-"""A callback instance: receives the changes of the quota log, and resolves requests; its results are not trusted."""
+"""Callbacks, loaded by name, checked and called: their code and its results are not trusted.
+
+An instance receives the changes of the quota log, and resolves requests.
+"""
 
 import atexit
+import importlib
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -13,12 +18,11 @@ from quota.callbacks.interface import (
     KafkaPrincipal,
     QuotaValue,
 )
-from quota.callbacks.loading import CALLBACK_EXCEPTIONS, describe_error, load_callback
-from quota.errors import BadRecord
+from quota.errors import BadInput, BadRecord
 from quota.records import codec
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags
 from quota.records.levels import levels
-from quota.records.quota_log import CallbackSetting, Cluster, Quota
+from quota.records.quota_log import Callbacks, CallbackSetting, Cluster, Quota
 from quota.timeline.timeline import MAX_CACHED_NAME
 
 _log = logging.getLogger(__name__)
@@ -33,7 +37,60 @@ _ERROR_PREFIX = "callback: "
 _TYPE = ClientQuotaType.CONTROLLER_MUTATION
 _MAX_CACHED = 100_000
 
+_MAX_SHOWN = 300  # characters of a callback's error message
+
+_METHODS = [name for name in vars(ClientQuotaCallback) if not name.startswith("_")]
+
+_EXCEPTIONS = (Exception, SystemExit)
+"""The exceptions of a callback that must not end the program."""
+
 _open_instances: set["CallbackInstance"] = set()
+
+
+def _load(class_name: str) -> type[ClientQuotaCallback]:
+    """Import the class of a callback; exceptions of the import propagate."""
+    module, dot, name = class_name.rpartition(".")
+    if not dot:
+        raise TypeError("expected the full name of a class, as in package.module.Class")
+    loaded = getattr(importlib.import_module(module), name)
+    missing = [method for method in _METHODS if not callable(getattr(loaded, method, None))]
+    if not isinstance(loaded, type) or missing:
+        lacks = f": it has no {missing[0]}" if missing else ""
+        raise TypeError(f"not a ClientQuotaCallback{lacks}")
+    return loaded
+
+
+def check_callbacks(callbacks: Callbacks) -> None:
+    """Check the callbacks of the settings, so that a job with a bad one does not start."""
+    for class_name in callbacks.more_classes:
+        try:
+            _load(class_name)
+        except _EXCEPTIONS as error:
+            raise BadInput(f"callback {class_name}: {_describe(error)}") from None
+    check_setting(callbacks.setting)
+
+
+def check_setting(setting: CallbackSetting) -> None:
+    """Check a callback and its configs: import, instantiate, configure and close it."""
+    if setting.is_default and setting.configs:
+        raise BadInput(f"callback {setting.class_name}: takes no configs, got {min(setting.configs)}")
+    try:
+        callback = _load(setting.class_name)()
+        callback.configure(setting.configs)
+    except _EXCEPTIONS as error:
+        raise BadInput(f"callback {setting.class_name}: {_describe(error)}") from None
+    with suppress(*_EXCEPTIONS):
+        callback.close()
+
+
+def _describe(error: BaseException) -> str:
+    """Return an exception of a callback as a line of valid UTF-8: its type, and up to 300 characters of its message."""
+    try:
+        text = str(error)
+    except _EXCEPTIONS:
+        text = "(cannot be shown)"
+    line = " ".join(text.encode(errors="replace").decode().split())
+    return f"{type(error).__name__}: {line[:_MAX_SHOWN]}" if line else type(error).__name__
 
 
 class CallbackError(BadRecord):
@@ -63,9 +120,9 @@ class CallbackInstance:
             self._record_failure("configure", CallbackError(message))
             return
         try:
-            self._callback = load_callback(setting.class_name)()
-        except CALLBACK_EXCEPTIONS as error:
-            self._record_failure("configure", self._error("__init__", f"raised {describe_error(error)}"))
+            self._callback = _load(setting.class_name)()
+        except _EXCEPTIONS as error:
+            self._record_failure("configure", self._error("__init__", f"raised {_describe(error)}"))
         self.configure(setting.configs)
 
     @property
@@ -122,7 +179,7 @@ class CallbackInstance:
         try:
             tags = {str(name): str(value) for name, value in dict(result).items() if value}  # type: ignore[call-overload]
             size = _json_bytes(*tags, *tags.values())
-        except CALLBACK_EXCEPTIONS:
+        except _EXCEPTIONS:
             raise self._invalid("quota_metric_tags", result, "a dict of strings") from None
         user, client_id = tags.pop("user", ""), tags.pop("client-id", "")
         if len(tags) > MAX_MORE_TAGS or size > max_bytes:
@@ -146,16 +203,16 @@ class CallbackInstance:
             entity = result.entity if isinstance(result, QuotaValue) else None
             if entity is not None and len(entity.key) > max_bytes:
                 entity = None  # it would not fit into the decision
-        except CALLBACK_EXCEPTIONS as error:
-            expected = f"a number > 0, or None ({describe_error(error)})"
+        except _EXCEPTIONS as error:
+            expected = f"a number > 0, or None ({_describe(error)})"
             raise self._invalid("quota_limit", result, expected) from None
         return quota, entity
 
     def _call(self, method: str, *arguments: object) -> object:
         try:
             result: object = getattr(self._callback, method)(*arguments)
-        except CALLBACK_EXCEPTIONS as error:
-            raise self._error(method, f"raised {describe_error(error)}") from error
+        except _EXCEPTIONS as error:
+            raise self._error(method, f"raised {_describe(error)}") from error
         return result
 
     def _notify(self, subject: str | QuotaEntity, method: str, *arguments: object) -> object:
@@ -177,7 +234,7 @@ class CallbackInstance:
     def _invalid(self, method: str, result: object, expected: str) -> CallbackError:
         try:
             shown = repr(result)[:100]
-        except CALLBACK_EXCEPTIONS:
+        except _EXCEPTIONS:
             shown = type(result).__name__
         return self._error(method, f"returned {shown}: expected {expected}")
 

@@ -171,7 +171,7 @@ class Callback(msgspec.Struct, frozen=True):
     scheduled: list[ScheduledCallback]
 
 
-class CallbackChange(msgspec.Struct, frozen=True):
+class AlteredCallback(msgspec.Struct, frozen=True):
     """The output of `callback alter`."""
 
     callback: CallbackSetting | None
@@ -200,7 +200,7 @@ class UserTopic(msgspec.Struct, frozen=True):
     """The kafka-acls.sh command that lets only this user write to it."""
 
 
-class UserTopics(msgspec.Struct, frozen=True):
+class PreparedTopics(msgspec.Struct, frozen=True):
     """The output of `user-topics prepare`."""
 
     topics: list[UserTopic]
@@ -242,7 +242,7 @@ class Buckets(msgspec.Struct, frozen=True):
     """The time of the newest decision in the audit's table, epoch ms; null for buckets of the checkpoint."""
 
 
-class BucketReset(msgspec.Struct, frozen=True):
+class ResetBuckets(msgspec.Struct, frozen=True):
     """The output of `buckets reset`."""
 
     bucket: dict[str, str]

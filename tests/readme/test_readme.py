@@ -16,7 +16,7 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.run import embedded_gateway
 from jobs.storage.run import Run
-from quota.callbacks.loading import check_callbacks
+from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
