@@ -59,16 +59,12 @@ def test_several_partitions_keep_their_order_within_a_batch(engine, examples):
     check()
 
 
-def test_any_batches_give_the_same_decisions_without_spark():
+@settings(SHORT, max_examples=settings.default.max_examples // 2)
+@given(cases(), shared_cases())
+def test_any_batches_give_the_same_decisions_without_spark(case, shared):
     """The same stages, in a plain loop: more cases in less time."""
-
-    @settings(SHORT, max_examples=10)
-    @given(cases(), shared_cases())
-    def check(case, shared):
-        check_one_partition(PlainEngine(), *case)
-        check_any_partitions(PlainEngine(), *shared)
-
-    check()
+    check_one_partition(PlainEngine(), *case)
+    check_any_partitions(PlainEngine(), *shared)
 
 
 def in_one_file(log):

@@ -76,6 +76,12 @@ def test_a_service_runs_only_if_it_is_enabled(everything):
     assert deployments(rendered({"audit": {"enabled": False}})).keys() == {"enforce"}
 
 
+def test_each_object_has_a_name_of_its_own(everything):
+    """Helm applies the later one of two without a word."""
+    names = [(item["kind"], item["metadata"]["name"]) for item in everything]
+    assert len(set(names)) == len(names) > 30
+
+
 def test_every_selector_finds_the_pods_that_it_is_for(everything):
     made = of_kind(everything, "Deployment")
     pods = {name: item["spec"]["template"]["metadata"]["labels"] for name, item in made.items()}

@@ -6,6 +6,7 @@ import shlex
 import pytest
 from typer.main import get_command
 
+from conf.docs.settings_page import READ_BY
 from jobs.cli.program import app
 from tests.support.checkout import CHECKOUT
 
@@ -91,6 +92,14 @@ def test_commands_and_options_on_pages_exist():
     on_pages = [(page.name, words) for page in PAGES if page.name not in HISTORY for words in calls(page.read_text())]
     assert len(on_pages) > 200
     assert [(page, problem(words)) for page, words in on_pages if problem(words)] == []
+
+
+def test_the_programs_that_read_a_section_of_settings_exist():
+    """Nothing else is named with them but a class, settings and a section."""
+    calls_of_sections = [code.split() for text in READ_BY.values() for code in _INLINE.findall(text)]
+    others = {"QuotaAdminClient", "enforce.with_audit", "jars", "max_requests_per_batch", "quota"}
+    assert {words[0] for words in calls_of_sections} - ROOT.commands.keys() == others
+    assert [problem(words) for words in calls_of_sections if words[0] in ROOT.commands and problem(words)] == []
 
 
 @pytest.mark.parametrize(

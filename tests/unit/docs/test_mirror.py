@@ -1,4 +1,7 @@
-"""Tests of a source file are found by its name: `tests/unit/a/test_b.py` tests the file or the package `a/b`."""
+"""Tests of a source file are found by its name: `tests/unit/a/test_b.py` tests the file or the package `a/b`.
+
+Those of the tests' own code are found likewise: `tests/unit/support/test_b.py` tests `tests/support/b.py`.
+"""
 
 from pathlib import Path
 

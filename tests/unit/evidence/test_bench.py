@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from math import inf, nan
 
 import pytest
@@ -31,7 +32,8 @@ def measured(log, program, condition=None):
 
 
 def test_a_process_that_gets_ready_and_ends_cleanly_has_a_time(tmp_path):
-    assert 0 < measured(tmp_path / "log", SERVES) < 20
+    began = time.monotonic()
+    assert 0 < measured(tmp_path / "log", SERVES) < time.monotonic() - began
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_a_worker_gets_only_the_secrets_of_the_tables():
     assert "s3cret" not in repr(AuditConfig.of(settings))
 
 
-@hypothesis.settings(max_examples=3)  # of some ten commits each
+@hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 8)  # of some ten commits each
 @given(st.integers(0, 2**32))
 def test_each_record_is_stored_once_in_any_reruns(tmp_path_factory, seed):
     """Decisions of several partitions, repeated at random over batches, some of which are repeated whole."""

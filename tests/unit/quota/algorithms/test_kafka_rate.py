@@ -6,7 +6,7 @@
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Sample, Samples
@@ -15,6 +15,8 @@ from quota.records.quota_log import Window
 TEN_OF_TWO = Window(num=10, size_seconds=2)
 steps = st.lists(st.tuples(st.integers(-2000, 9000), st.integers(0, 10**12)), min_size=20, max_size=80)
 """The times since the previous charge [ms], and charges."""
+LATE = [(0, 1), (999, 1), (1, 1), *[(1000, 1)] * 17]
+"""The first sample is charged at its end, so that it still counts while as many follow as there are windows."""
 
 
 def of(*charges, window):
@@ -32,6 +34,7 @@ def test_a_late_charge_goes_into_the_newest_sample_and_an_earlier_time_changes_n
     assert samples.at(5000, TEN_OF_TWO).total == 4
 
 
+@example(LATE, Window(11, 1))
 @given(steps, st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]))
 def test_there_is_at_most_one_sample_more_than_windows(steps, window):
     """This is true for charges at any time, and any steps of the clock."""

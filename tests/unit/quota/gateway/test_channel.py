@@ -139,8 +139,11 @@ class TestMutes:
         frame = on.frame(0, 9, produce(size=100_000))
         on.send_bytes(frame[:70_000])
         assert (on.channel.is_waiting, on.channel.held_bytes, bytes(on.ports.broker)) == (True, 70_000, b"")
-        on.pass_time(500)
+        on.pass_time(499)
         on.send_bytes(frame[70_000:])
+        on.serve()
+        assert (on.channel.is_waiting, on.keys_seen()[-1]) == (True, 19)
+        on.pass_time(1)
         on.serve()
         assert on.keys_seen()[-1] == 0
 
