@@ -65,7 +65,7 @@ def describe(names: Names = None, changed: Changed = False, *, output: OutputOpt
 
 def _check_code(loaded: LoadedSettings) -> None:
     """Check settings that name code or are passed on to it, as the programs that use them do when they start."""
-    from quota.kafka.clients import client_config
+    from quota.kafka.librdkafka import client_config
 
     settings = loaded.settings
     check_callbacks(settings.quota.callbacks)

@@ -8,7 +8,7 @@ import msgspec
 
 from jobs.metrics.totals import MutationCounts
 from quota.explanation.explanation import Neighbours
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import Tags

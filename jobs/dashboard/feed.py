@@ -12,7 +12,7 @@ from jobs.dashboard.state import LiveState
 from jobs.metrics.health.probe import STARTING
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
-from quota.kafka.requests import AnswerReader
+from quota.kafka.requests_and_answers import AnswerReader
 from quota.kafka.timing import Every, now_ms
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings

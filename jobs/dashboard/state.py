@@ -15,7 +15,7 @@ from jobs.metrics.totals import MutationCounts
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, as_received
 from quota.records.quota_log import ClusterRecord, QuotaLogEntry

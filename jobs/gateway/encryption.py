@@ -15,7 +15,7 @@ from jobs.gateway.buffers import share_tls_buffer
 from jobs.gateway.watched import Watched
 from quota.errors import BadInput
 from quota.gateway.certificates import end_of, name_of, subject_of
-from quota.kafka.brokers.connection import tls_context
+from quota.kafka.brokers.broker_calls import tls_context
 from quota.records.request import ANONYMOUS
 from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings

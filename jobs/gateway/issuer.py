@@ -18,7 +18,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from jobs.gateway.watched import Watched
 from quota.errors import BadInput
 from quota.gateway.certificates import EXTENSIONS, alternative_names_of, encode, sequence, subject_of
-from quota.kafka.brokers.connection import tls_context
+from quota.kafka.brokers.broker_calls import tls_context
 from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security import read_certificates, read_text, secret_file, secret_value

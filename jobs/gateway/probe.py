@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from jobs.gateway.encryption import Encryption, certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.stats import GatewayStats
-from quota.kafka.brokers.connection import connected, log_in
-from quota.kafka.brokers.failures import FAILURES, failure_reason
+from quota.kafka.brokers.broker_calls import FAILURES, connected, log_in
+from quota.kafka.brokers.tokens import failure_reason
 from quota.settings.connection import Security
-from quota.wire.api_keys import ApiKey
 from quota.wire.described import METADATA_VERSION
-from quota.wire.protocol import Address, Protocol
+from quota.wire.protocol import Address, ApiKey, Protocol
 
 if TYPE_CHECKING:
     from jobs.gateway.server import GatewayServer

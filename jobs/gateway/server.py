@@ -17,8 +17,8 @@ from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener, listener_of, own_address
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
-from quota.kafka.asking import Decisions
-from quota.kafka.quotas.rates import LoggedRates
+from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 from quota.wire.protocol import Address

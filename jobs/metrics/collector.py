@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric as Family
 from jobs.metrics.families import decision_families, family
 from jobs.metrics.totals import DecisionTotals
 from quota.kafka.reading import Skipped
-from quota.kafka.requests import AnswerReader
+from quota.kafka.requests_and_answers import AnswerReader
 from quota.kafka.timing import Every, now_ms
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings

@@ -14,7 +14,7 @@ from jobs.metrics.query_progress import QueryView
 from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals, TenantMetrics
 from quota.gateway.stats import GatewayStats
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import ApplierStats
 from quota.planning.cluster import KINDS
 from quota.records.decision import Outcome
 from quota.records.request import Operation

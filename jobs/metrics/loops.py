@@ -19,7 +19,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.gateway.stats import GatewayStats
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import ApplierStats
 from quota.kafka.reading import Partition
 from quota.kafka.timing import Every
 from quota.kafka.topics.topic_admin import TopicAdmin

@@ -12,7 +12,7 @@ from jobs.metrics.stats import FollowStats
 from jobs.observe.importing import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
-from quota.kafka.positions import PositionWriter
+from quota.kafka.producers import PositionWriter
 from quota.kafka.timing import Every
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer, TopicSizes

@@ -22,7 +22,7 @@ from jobs.spark.queries import check_queries, run_until, stop_after_batch
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.timing import Deadline
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome

@@ -44,7 +44,7 @@ from jobs.spark.session import jvm_pid, kill_jvm
 from jobs.stopping import stop_signals
 from quota.callbacks.instance import check_callbacks
 from quota.errors import ClusterError, MutationQuotaError
-from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
 from quota.records.decision import Decision

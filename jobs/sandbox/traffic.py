@@ -15,10 +15,10 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.spark.installation import jars_folder, java_program
-from quota.kafka.clients import reason
+from quota.kafka.librdkafka import reason
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

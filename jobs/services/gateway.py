@@ -19,9 +19,9 @@ from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
-from quota.kafka.asking import Decisions
-from quota.kafka.quotas.rates import LoggedRates
-from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.quotas.writer import LoggedRates
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 

@@ -13,8 +13,7 @@ from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
 from jobs.stopping import stop_signals
 from quota.errors import BadInput
-from quota.kafka.applier.applier import Applier
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import Applier, ApplierStats
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import read_cluster
 from quota.settings import Settings

@@ -12,7 +12,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics, counted
 from jobs.metrics.stats import PushStats
 from jobs.stopping import stop_signals
-from quota.kafka.brokers.client_quotas import ClusterQuotas
+from quota.kafka.brokers.cluster_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.planning.cluster import RateDifference, Wanted, differences, wanted_rates

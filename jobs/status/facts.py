@@ -25,9 +25,9 @@ from jobs.storage.deployment import Deployment
 from jobs.storage.lease import is_held
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
 from quota.errors import BadRecord, ClusterError, MutationQuotaError
-from quota.kafka.applier.ledger import AppliedOffset, read_offsets
-from quota.kafka.clients import cluster_errors
-from quota.kafka.positions import read_positions
+from quota.kafka.applier_ledger import AppliedOffset, read_offsets
+from quota.kafka.librdkafka import cluster_errors
+from quota.kafka.producers import read_positions
 from quota.kafka.reading import Partition, Skipped
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.specs import user_topic_names

@@ -6,7 +6,7 @@ import time
 from confluent_kafka import TopicPartition
 
 from quota.errors import MutationQuotaError
-from quota.kafka.clients import cluster_errors
+from quota.kafka.librdkafka import cluster_errors
 from quota.kafka.reading import make_consumer, offset_range
 from quota.kafka.timing import Deadline
 from quota.settings import Settings

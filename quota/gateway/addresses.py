@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.wire.api_keys import ApiKey
-from quota.wire.protocol import Address, Protocol
+from quota.wire.protocol import Address, ApiKey, Protocol
 
 NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
 """The APIs whose responses contain broker addresses in every version."""

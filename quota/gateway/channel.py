@@ -18,11 +18,11 @@ from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import OPERATIONS
-from quota.wire.api_keys import ApiKey
-from quota.wire.codec import Message
 from quota.wire.described import DescribedTopic, read_described_topics
 from quota.wire.headers import RequestHeader
+from quota.wire.message_codec import Message
 from quota.wire.primitives import Malformed, TooManyElements
+from quota.wire.protocol import ApiKey
 
 _READ_WHOLE = frozenset(
     {

@@ -15,8 +15,8 @@ from quota.gateway.mutations.operations import BrokerCall, MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG
-from quota.wire.api_keys import ApiKey
-from quota.wire.codec import Message
+from quota.wire.message_codec import Message
+from quota.wire.protocol import ApiKey
 
 _ANY_NAME = 2
 """The match type of a filter's component that matches every name and the default."""

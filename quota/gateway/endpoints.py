@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from quota.gateway.addresses import Addresses
-from quota.wire.api_keys import ApiKey
-from quota.wire.codec import Message, MessageCodec
 from quota.wire.headers import RequestHeader
+from quota.wire.message_codec import Message, MessageCodec
 from quota.wire.primitives import Malformed
-from quota.wire.protocol import Address, Protocol
+from quota.wire.protocol import Address, ApiKey, Protocol
 from quota.wire.walk import Plan, Walk, skip_tags
 
 NAMING_LEADERS = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16, ApiKey.SHARE_FETCH: 0, ApiKey.SHARE_ACKNOWLEDGE: 0}

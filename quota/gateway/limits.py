@@ -2,10 +2,9 @@
 
 from quota.errors import ErrorCode
 from quota.gateway.mutations.operations import RESULTS
-from quota.wire.api_keys import ApiKey
-from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader
-from quota.wire.protocol import Protocol
+from quota.wire.message_codec import MAX_ELEMENTS, Message
+from quota.wire.protocol import ApiKey, Protocol
 
 MAX_REQUEST_BYTES = 8 * 1024 * 1024
 """The maximum size of a request that is read whole."""

@@ -11,9 +11,9 @@ from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.pipeline import Handler, Pipeline
 from quota.gateway.sasl import MECHANISMS, AuthenticationRejected, SaslExchange
 from quota.records.request import ANONYMOUS
-from quota.wire.api_keys import ApiKey
-from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
+from quota.wire.message_codec import Message
+from quota.wire.protocol import ApiKey
 
 _HANDSHAKE_VERSION = 1
 _AUTHENTICATE_VERSION = 1

@@ -10,12 +10,11 @@ beginning is held.
 import struct
 from collections.abc import Callable, Iterator
 
-from quota.wire.api_keys import ApiKey
-from quota.wire.codec import Message
 from quota.wire.described import repeat
 from quota.wire.headers import RequestHeader, read_response_header, write_response
+from quota.wire.message_codec import Message
 from quota.wire.primitives import Malformed
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import ApiKey, Protocol
 
 FIRST_VERSION = 4
 """The first version that can ask for topics without creating them."""

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from quota.records.request import OPERATIONS, STRICT_SINCE
-from quota.wire.api_keys import ApiKey
-from quota.wire.gateway_mark import MARK, MARKED_SINCE, TAG
-from quota.wire.protocol import Protocol
+from quota.wire.headers import MARK, MARKED_SINCE, TAG
+from quota.wire.protocol import ApiKey, Protocol
 
 _MIN_VERSIONS = {
     ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time; the same applies to DeleteTopics

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from quota.gateway.context import ChannelError
 from quota.gateway.frames import FrameStream
-from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request, write_response
+from quota.wire.message_codec import Message
 from quota.wire.protocol import Protocol
 
 Handler = Callable[[RequestHeader, bytes], None]

@@ -4,9 +4,9 @@ import struct
 
 from quota.gateway.context import ChannelError, GatewayContext
 from quota.gateway.frames import FrameStream
-from quota.wire.api_keys import ApiKey
 from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
+from quota.wire.protocol import ApiKey
 
 _START = struct.Struct(">hhi")  # API key, version, correlation id
 _LEAST_BYTES = 10

@@ -12,9 +12,8 @@ from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
 from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
-from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader
-from quota.wire.protocol import Address
+from quota.wire.protocol import Address, ApiKey
 
 _log = logging.getLogger(__name__)
 

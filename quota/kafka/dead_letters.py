@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
 from quota.errors import BadInput, BadRecord, ClusterError, interrupts_saying
-from quota.kafka.clients import cluster_errors
+from quota.kafka.librdkafka import cluster_errors
 from quota.kafka.reading import Skipped, read_topic
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source

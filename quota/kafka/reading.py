@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType, TopicMetadata
 
 from quota.errors import BadRecord, ClusterError
-from quota.kafka.clients import client_config, cluster_errors, retry
+from quota.kafka.librdkafka import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline, Every
 from quota.records.quota_log import Window
 from quota.records.record import Source

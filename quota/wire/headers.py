@@ -2,14 +2,17 @@
 
 A request's header is v1 or, where its version is flexible, v2 with tagged fields. These are skipped when reading, and
 never written: no release of Kafka defines any.
+
+A gateway is recognized by a tagged field in its ApiVersions responses, which other clients ignore. Clients may send
+ApiVersions before they log in, so it needs no rights.
 """
 
 import struct
+from struct import Struct
 from typing import NamedTuple
 
-from quota.wire.api_keys import ApiKey
 from quota.wire.primitives import MAX_STRING, Malformed, read_string_length, read_uvarint
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import ApiKey, Protocol
 
 MAX_HEADER = 0x10000
 """The maximum size of a header [bytes], of which the client-id takes at most half: no longer prefix of a frame is
@@ -137,3 +140,23 @@ def _after_tags(frame: bytes, at: int) -> int | None:
 
 def _framed(header: bytes, body: bytes) -> bytes:
     return _INT.pack(len(header) + len(body)) + header + body
+
+
+MARKED_SINCE = 3
+"""The first version of ApiVersions with tagged fields."""
+
+TAG = 10_599
+"""The tag of the field; Kafka's own begin at 0."""
+
+MARK = b"mutation-quota gateway"
+"""The field's bytes."""
+
+_HEAD = Struct(">hhihB")  # key, version, correlation id, no client-id, no tagged fields
+_SIZE = Struct(">i")
+
+
+def marked_request() -> bytes:
+    """Return an ApiVersions request, as it is sent; a response that contains `MARK` is a gateway's."""
+    names = b"".join(bytes([len(text) + 1]) + text for text in (b"mutation-quota", b"0"))
+    request = _HEAD.pack(ApiKey.API_VERSIONS, MARKED_SINCE, 0, -1, 0) + names + b"\0"
+    return _SIZE.pack(len(request)) + request

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from struct import calcsize
 
 from quota.wire.primitives import Malformed
-from quota.wire.structs import FORMATS, Field, Struct
+from quota.wire.schemas import FORMATS, Field, Struct
 
 _SHORT = 0x80  # varints below are one byte
 _MAX_SHIFT = 28  # bits that come before the fifth byte of a varint

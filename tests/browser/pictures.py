@@ -17,7 +17,7 @@ from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.page import Origin, render_page
 from jobs.report.uplot import load_library
 from quota.algorithms.token_bucket import TokenBucket
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window

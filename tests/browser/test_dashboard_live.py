@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog, read_log
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord

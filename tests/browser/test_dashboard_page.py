@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 
 from jobs.dashboard.feed import Contact
 from jobs.dashboard.server import serve_dashboard
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings

@@ -25,7 +25,7 @@ from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import ApplierStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota_log import Window

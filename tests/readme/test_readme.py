@@ -19,7 +19,7 @@ from jobs.storage.run import Run
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.requests import AnswerReader, RequestWriter
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

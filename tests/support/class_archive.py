@@ -10,7 +10,7 @@ import sys
 from tempfile import TemporaryDirectory
 
 from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker, with_plaintext_cluster
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.settings import load_settings
 from tests.support.deployment import as_options
 from tests.support.factories import request_json

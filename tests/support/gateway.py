@@ -18,7 +18,7 @@ from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.clients import client_config
+from quota.kafka.librdkafka import client_config
 from quota.kafka.quotas.log import read_log
 from quota.kafka.reading import make_consumer, message_source, topic_partitions
 from quota.records import codec

@@ -5,8 +5,8 @@ import struct
 import threading
 from contextlib import contextmanager
 
-from quota.wire.api_keys import ApiKey
 from quota.wire.headers import read_request_header, write_response
+from quota.wire.protocol import ApiKey
 
 
 def accepted_login(mechanism, auth_bytes=b""):

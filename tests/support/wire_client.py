@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from quota.errors import MutationQuotaError
-from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader, read_response_header, write_request
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import ApiKey, Protocol
 
 Message = dict[str, Any]
 

@@ -36,7 +36,7 @@ from quota.text import format_time, plural
 from schemas.documents.quotas import PulledQuotas, PushedQuotas, QuotaDifference, QuotaDrift
 
 if TYPE_CHECKING:
-    from quota.kafka.brokers.client_quotas import ClusterQuotas
+    from quota.kafka.brokers.cluster_quotas import ClusterQuotas
     from quota.kafka.quotas.log import QuotaLog
 
 _MAX_PRINTED = 20
@@ -146,7 +146,7 @@ def drift(*, output: OutputOptions, kafka: TargetOptions) -> None:
 
 def _target_quotas(settings: Settings) -> "ClusterQuotas":
     """Return the quotas of the target cluster. The first access connects to it."""
-    from quota.kafka.brokers.client_quotas import ClusterQuotas
+    from quota.kafka.brokers.cluster_quotas import ClusterQuotas
 
     return ClusterQuotas(
         settings.target_connection, kafka_protocol(settings.broker.jars), settings.kafka.timeout_seconds

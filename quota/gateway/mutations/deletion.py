@@ -28,7 +28,7 @@ from quota.gateway.mutations.operations import (
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 
 _VERSION = 6
 """The version that deletes topics by their ids."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from quota.errors import ErrorCode
 from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse, topic_result
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
-from quota.wire.api_keys import ApiKey
 from quota.wire.described import METADATA_VERSION, DescribedTopic
+from quota.wire.protocol import ApiKey
 
 Identity = tuple[str | None, bytes]
 """A topic's name, or its id; the other one is None or `NO_ID`."""

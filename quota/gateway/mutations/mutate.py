@@ -30,7 +30,7 @@ from quota.gateway.mutations.operations import (
 from quota.gateway.mutations.turns import wait
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 
 WhenSilent = Literal["closed", "open"]
 """The behaviour without a decision: `closed` returns an error. `open` proceeds if no request of the gateway has been

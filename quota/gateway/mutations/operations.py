@@ -8,7 +8,7 @@ from typing import Any
 from quota.gateway.mutations.recent import ExistingTopic
 from quota.records import codec
 from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 
 RequestedTopic = str | dict[str, Any]
 """A topic in a request, with Kafka's field names; a name alone in early versions of DeleteTopics."""

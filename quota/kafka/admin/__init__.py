@@ -1,6 +1,6 @@
 """Admin clients that obey the mutation quotas: confluent-kafka's, with each change of topics decided first."""
 
+from quota.kafka.admin.calls import ThrottlingQuotaExceededError
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 
 __all__ = ["QuotaAdminClient", "ThrottlingQuotaExceededError"]

@@ -8,10 +8,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.kafka.admin.calls import CallOptions, FoundTopics, Futures, UnknownCost, kafka_error
+from quota.kafka.admin.client_options import ClientOptions, check_no_gateway
 from quota.kafka.admin.dispatcher import Dispatcher
-from quota.kafka.admin.gateways import check_no_gateway
-from quota.kafka.admin.options import ClientOptions
-from quota.kafka.clients import reason
+from quota.kafka.librdkafka import reason
 from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
 

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from confluent_kafka import KafkaError
 
 from quota.kafka.admin.calls import Call, CallOptions, Calls, FoundTopics, Futures, TopicFuture, kafka_error
-from quota.kafka.admin.options import ClientOptions
-from quota.kafka.asking import Decisions
-from quota.kafka.requests import AnswerReader, RequestWriter
-from quota.kafka.target.target import Stopped, Target
-from quota.kafka.target.task import Task
+from quota.kafka.admin.client_options import ClientOptions
+from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
+from quota.kafka.target import Stopped, Target
+from quota.kafka.tasks import Task
 from quota.records.result import TopicResult
 
 _WORKERS = 16

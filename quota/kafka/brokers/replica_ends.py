@@ -10,13 +10,11 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError
 
 from quota.errors import ClusterError, ErrorCode
-from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_context
-from quota.kafka.brokers.failures import FAILURES, failure_reason
+from quota.kafka.brokers.broker_calls import FAILURES, BrokerCalls, connected, log_in, tls_context
+from quota.kafka.brokers.tokens import failure_reason
 from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection, Security
-from quota.wire.api_keys import ApiKey
-from quota.wire.builtin import BUILTIN
-from quota.wire.protocol import Address
+from quota.wire.protocol import BUILTIN, Address, ApiKey
 
 _log = logging.getLogger(__name__)
 

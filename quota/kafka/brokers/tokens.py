@@ -19,7 +19,6 @@ import msgspec
 
 from quota.errors import BadInput, ClusterError
 from quota.gateway.sasl import token_claim
-from quota.kafka.brokers.failures import failure_reason
 from quota.settings.connection import ClientCredentials, Security, extension_pairs
 
 _log = logging.getLogger(__name__)
@@ -128,6 +127,23 @@ def _reason(error: Exception) -> str:
             return cause
         case _:
             return failure_reason(cause)
+
+
+def failure_reason(error: BaseException) -> str:
+    """Return the reason of a failed connection, for the end of a sentence."""
+    match error:
+        case TimeoutError():
+            return "no answer"
+        case EOFError():
+            return "it closes the connection, as a listener with another security protocol does"
+        case ssl.SSLCertVerificationError(verify_message=message):
+            return f"certificate verify failed: {message}"
+        case ssl.SSLError(reason=str(text)):
+            return f"TLS fails: {text.replace('_', ' ').lower()}"
+        case ConnectionRefusedError():
+            return "connection refused"
+        case _:
+            return str(error)
 
 
 def _rejection(response: HTTPError) -> str:

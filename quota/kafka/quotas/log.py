@@ -12,8 +12,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
-from quota.kafka.clients import cluster_errors, retry
-from quota.kafka.kept_client import KeptClient
+from quota.kafka.librdkafka import KeptClient, cluster_errors, retry
 from quota.kafka.reading import Skipped, in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.quota_log import Callbacks, QuotaLogEntry, read_quota_log_record

@@ -21,8 +21,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
-from quota.kafka.clients import client_config, cluster_errors, reason, retry
-from quota.kafka.kept_client import KeptClient
+from quota.kafka.librdkafka import KeptClient, client_config, cluster_errors, reason, retry
 from quota.kafka.reading import Partition
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.specs import TopicSpec

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
 
-from quota.kafka.clients import client_config
+from quota.kafka.librdkafka import client_config
 from tests.support.tables import read_table
 
 _TIMEOUT_SECONDS = 30.0

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import Producer
 
 from jobs.background import background
-from quota.kafka.clients import client_config
+from quota.kafka.librdkafka import client_config
 from quota.kafka.topics.preparation import prepare_topics
 
 RATES = {"ann": 4.0, "bob": 9.0, "cleo": 2.5, "dan": 15.0, None: 6.0}

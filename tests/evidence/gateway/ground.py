@@ -19,7 +19,7 @@ from jobs.spark.queries import stop_after_batch
 from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings, load_settings
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 from tests.evidence.command import Notify
 from tests.support.broker import OTHER_JARS, Authority, write_keystore
 from tests.support.clients import admin_of

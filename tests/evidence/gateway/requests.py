@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 from tests.support.wire.requests import creation, deletion
 from tests.support.wire.requests import metadata as metadata_of
 from tests.support.wire_client import Message, WireClient

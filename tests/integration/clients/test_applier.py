@@ -15,14 +15,13 @@ from jobs.services.loops import run_apply
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
-from quota.kafka import clients, positions
-from quota.kafka.applier import applier as applier_module
-from quota.kafka.applier.applier import Applier
-from quota.kafka.applier.ledger import Ledger
-from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.positions import TakenOver
+from quota.kafka import applier as applier_module
+from quota.kafka import librdkafka, producers
+from quota.kafka.applier import Applier, ApplierStats
+from quota.kafka.applier_ledger import Ledger
+from quota.kafka.producers import TakenOver
 from quota.kafka.reading import read_topic
-from quota.kafka.target.calls import TopicCalls
+from quota.kafka.target import TopicCalls
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
@@ -399,7 +398,7 @@ def test_an_idle_applier_whose_cluster_is_lost_ends_after_its_time_limit(
 ):
     """A cluster that does not answer for a shorter time is not lost."""
     monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
-    monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(librdkafka, "_CAUSE_SECONDS", 0.1)
     settings = prepared_deployment(base_settings, another_broker, "away", tmp_path)
     settings = with_sections(settings, kafka={"timeout_seconds": 0.5}, applier={"timeout_seconds": 6.0})
     stop = threading.Event()
@@ -437,7 +436,7 @@ def test_an_applier_whose_cluster_is_lost_while_it_writes_ends_and_the_next_one_
         commit(self, results)
 
     with monkeypatch.context() as patch:
-        patch.setattr(positions, "_MIN_TIMEOUT_SECONDS", 1.0)
+        patch.setattr(producers, "_MIN_TIMEOUT_SECONDS", 1.0)
         patch.setattr(Ledger, "commit", stop_and_commit)
         with pytest.raises(ClusterError, match=r"^cannot write as applier .* Connection refused"):
             run_apply(settings, once=False)

@@ -11,8 +11,8 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port
 from jobs.storage.run import Run
 from quota.errors import BadInput, ClusterError
+from quota.kafka.admin.calls import ThrottlingQuotaExceededError
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -6,14 +6,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from quota.errors import ClusterError
-from quota.kafka import clients, kept_client, requests
-from quota.kafka.clients import client_config
-from quota.kafka.producing import RecordProducer
+from quota.kafka import librdkafka, requests_and_answers
+from quota.kafka.librdkafka import client_config
+from quota.kafka.producers import RecordProducer
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import make_consumer, read_topic
-from quota.kafka.requests import AnswerReader, RequestWriter
-from quota.kafka.target.calls import TopicCalls
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
+from quota.kafka.target import TopicCalls
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records import codec
@@ -39,7 +39,7 @@ def prepared(deployment):
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    monkeypatch.setattr(kept_client, "_LOST_SECONDS", 0.0)
+    monkeypatch.setattr(librdkafka, "_LOST_SECONDS", 0.0)
 
 
 def lose_consumer(owner):
@@ -55,7 +55,7 @@ def write_letters(settings, *names):
 
 def test_answers_are_read_on_from_where_they_were(prepared, monkeypatch):
     """Each once, also in topics of which nothing was read before; here the first dead letter is not to be read."""
-    monkeypatch.setattr(requests, "_REFRESH_SECONDS", 0.2)
+    monkeypatch.setattr(requests_and_answers, "_REFRESH_SECONDS", 0.2)
     write_letters(prepared, "before the reader")
     reader, other = AnswerReader(prepared), AnswerReader(prepared)
     read, read_by_other = [], []
@@ -126,7 +126,7 @@ def test_the_quota_log_is_read_on(prepared):
 
 @pytest.mark.parametrize("call", ["layout", "describe", "offsets"])
 def test_topics_are_read_after_one_failure(prepared, monkeypatch, call):
-    monkeypatch.setattr(clients, "_CAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(librdkafka, "_CAUSE_SECONDS", 0.1)
     topics, name = TopicAdmin(prepared.kafka.connection, 2), prepared.topics.requests
     topics._kept.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
     arguments = {"layout": [], "describe": [[name]], "offsets": [[(name, 0)]]}[call]

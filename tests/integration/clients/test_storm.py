@@ -10,10 +10,10 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
-from quota.kafka.clients import client_config
+from quota.kafka.librdkafka import client_config
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.decision import read_decision

@@ -19,7 +19,7 @@ from quota.kafka.quotas.writer import write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, prepared_deployment
 from tests.support.gateway import protocol

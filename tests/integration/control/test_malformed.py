@@ -7,9 +7,9 @@ from jobs.background import background
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.state import View
 from jobs.metrics.collector import AnswerMetrics
-from quota.kafka.applier.applier import Applier
+from quota.kafka.applier import Applier
 from quota.kafka.reading import Skipped, read_topic
-from quota.kafka.requests import AnswerReader
+from quota.kafka.requests_and_answers import AnswerReader
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec

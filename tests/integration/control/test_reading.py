@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from quota.kafka import reading
-from quota.kafka.requests import AnswerReader
+from quota.kafka.requests_and_answers import AnswerReader
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter

@@ -5,8 +5,7 @@ import struct
 
 from quota.wire.headers import RequestHeader, read_request_header, write_request
 from quota.wire.primitives import Malformed
-from quota.wire.schemas import read_schemas
-from quota.wire.structs import struct_of
+from quota.wire.schemas import read_schemas, struct_of
 from tests.support.checkout import CHECKOUT
 from tests.support.gateway import protocol
 from tests.support.wire.messages import random_message

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord
 from tests.support.broker import documented_acls

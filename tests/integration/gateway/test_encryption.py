@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.sandbox.broker import HOST
 from quota.errors import BadInput
-from quota.kafka.admin.gateways import check_no_gateway
-from quota.wire.api_keys import ApiKey
+from quota.kafka.admin.client_options import check_no_gateway
 from quota.wire.headers import RequestHeader, write_request
+from quota.wire.protocol import ApiKey
 from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
 from tests.support.deployment import set_options

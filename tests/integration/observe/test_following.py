@@ -14,7 +14,7 @@ from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.services.loops import run_follow
 from quota.errors import BadInput
-from quota.kafka.positions import TakenOver
+from quota.kafka.producers import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.deployment import as_options, prepared_deployment, with_sections
@@ -113,7 +113,7 @@ def test_the_command_ends_without_its_broker_and_the_next_one_continues(base_set
     """A line that it has read when the broker is away is written once, when it is back; without it none starts."""
     settings = prepared_deployment(base_settings, another_broker, "followed", tmp_path / "root")
     settings = with_sections(settings, kafka={"timeout_seconds": 2.0})
-    impatient = {"quota.kafka.positions._MIN_TIMEOUT_SECONDS": 2.0}
+    impatient = {"quota.kafka.producers._MIN_TIMEOUT_SECONDS": 2.0}
     command = command_line("observe", "follow", str(log), *as_options(settings), constants=impatient)
 
     @contextmanager

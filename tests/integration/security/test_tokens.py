@@ -16,13 +16,13 @@ from jobs.spark.queries import run_until
 from jobs.storage.run import Run
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.applier.applier import Applier
-from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.connection import tls_context
+from quota.kafka.applier import Applier
+from quota.kafka.brokers.broker_calls import tls_context
+from quota.kafka.brokers.cluster_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings

@@ -23,7 +23,7 @@ from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.dead_letters import read_dead_letters, send, valid_requests
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.requests import RequestWriter
+from quota.kafka.requests_and_answers import RequestWriter
 from quota.kafka.topics.preparation import UserTopics, prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

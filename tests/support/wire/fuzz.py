@@ -9,8 +9,7 @@ from pathlib import Path
 from quota.wire.headers import RequestHeader, read_request_header, read_response_header, write_request, write_response
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
-from quota.wire.schemas import read_release, read_schemas
-from quota.wire.structs import Struct, struct_of
+from quota.wire.schemas import Struct, read_release, read_schemas, struct_of
 from tests.support.wire.messages import random_message
 from tests.support.wire.mutations import mutated
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from quota.wire.structs import Field, Struct
+from quota.wire.schemas import Field, Struct
 
 _EDGES = (0, 1, -1, 2, 127, 128, 255, 256, 65535, -(2**31), 2**31 - 1, -(2**63), 2**63 - 1)
 _RANGES = {

@@ -18,10 +18,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from quota.wire.codec import Message, MessageCodec
+from quota.wire.message_codec import Message, MessageCodec
 from quota.wire.primitives import Malformed, Unwritable
-from quota.wire.schemas import Schema
-from quota.wire.structs import Struct, Versions, struct_of
+from quota.wire.schemas import Schema, Struct, Versions, struct_of
 from tests.evidence.conformance.bucket.comparison import MismatchError
 from tests.evidence.conformance.wire.oracle import Oracle, Parsed, Rejected
 from tests.support.wire.messages import as_json, random_message

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 from tests.evidence.gateway.conformance.answers import ask, ask_at_once
 from tests.evidence.gateway.conformance.program import Difference, Observation, Program, on_both
 from tests.evidence.gateway.conformance.sides import Side, Sides

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from quota.errors import MutationQuotaError
-from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import ApiKey
 from tests.evidence.gateway.cost.routes import DIRECT, Route, Row, take_turns
 from tests.evidence.gateway.cost.size import Size
 from tests.evidence.gateway.requests import METADATA, METADATA_VERSION, Request, create, metadata

@@ -76,7 +76,7 @@ def messages():
                         texts.append("".join(part.value if isinstance(part, ast.Constant) else "\0" for part in values))
                     case ast.Constant(value=str(text)):
                         texts.append(re.sub(r"\{\w+\}|%s", "\0", text))
-    # as `quota.kafka.clients.cluster_errors` and `quota.kafka.brokers.client_quotas` compose them
+    # as `quota.kafka.librdkafka.cluster_errors` and `quota.kafka.brokers.cluster_quotas` compose them
     return [*texts, *(f"cannot {text}" for text in texts), *(f"cannot {text} Kafka at \0" for text in texts)]
 
 

@@ -9,7 +9,7 @@ from jobs.dashboard.app import Dashboard
 from jobs.dashboard.feed import Contact, Feed
 from jobs.dashboard.guard import Session
 from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.settings import load_settings

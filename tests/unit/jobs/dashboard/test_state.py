@@ -10,7 +10,7 @@ from jobs.dashboard.state import LiveState, View
 from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.records.record import Source

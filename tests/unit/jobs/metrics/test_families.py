@@ -20,15 +20,15 @@ from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals, Latencies, MutationCounts, TenantMetrics, TenantRegistry
 from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import ApplierStats
 from quota.planning.cluster import differences
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Outcome, Repeat, Shadow
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window
 from quota.records.record import Source
-from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader
+from quota.wire.protocol import ApiKey
 from tests.support.factories import decided
 from tests.support.monitoring import samples
 

@@ -15,8 +15,8 @@ from jobs.status.assembly import Facts, assemble
 from jobs.status.facts import AppliedFacts, read_endpoint, read_storage
 from jobs.storage.deployment import Deployment
 from quota.errors import ClusterError
-from quota.kafka.applier.ledger import AppliedOffset
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import ApplierStats
+from quota.kafka.applier_ledger import AppliedOffset
 from quota.settings import load_settings
 from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
 from tests.support.checkout import CHECKOUT

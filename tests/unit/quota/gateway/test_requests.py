@@ -6,7 +6,7 @@ import pytest
 
 from quota.gateway import pipeline
 from quota.gateway.context import ChannelError
-from quota.wire.codec import MAX_ELEMENTS
+from quota.wire.message_codec import MAX_ELEMENTS
 from quota.wire.primitives import Malformed
 from tests.support.wire.requests import creation, deletion, growth
 from tests.unit.quota.gateway.cluster import Cluster

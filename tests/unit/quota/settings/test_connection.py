@@ -13,8 +13,8 @@ from jobs.spark.kafka_source import kafka_options
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties
 from quota.errors import BadInput, MutationQuotaError
-from quota.kafka.admin.options import ClientOptions
-from quota.kafka.clients import client_config
+from quota.kafka.admin.client_options import ClientOptions
+from quota.kafka.librdkafka import client_config
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.reading import make_consumer
 from quota.settings import load_settings

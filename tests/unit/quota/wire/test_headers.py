@@ -2,7 +2,6 @@
 
 import pytest
 
-from quota.wire.codec import MessageCodec
 from quota.wire.headers import (
     MAX_HEADER,
     RequestHeader,
@@ -12,6 +11,7 @@ from quota.wire.headers import (
     write_request,
     write_response,
 )
+from quota.wire.message_codec import MessageCodec
 from quota.wire.primitives import Malformed
 
 V4 = bytes.fromhex("0013 0004 00000007 0003 617070")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.wire.codec import MessageCodec
+from quota.wire.message_codec import MessageCodec
 from quota.wire.primitives import Malformed
 from quota.wire.walk import Walk
 

@@ -18,7 +18,7 @@ from jobs.metrics.query_observer import QueryObserver
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
 from quota.gateway.stats import GatewayStats
-from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.applier import ApplierStats
 from quota.settings import load_settings
 from quota.settings.sections import MetricsSettings
 from tests.support.monitoring import samples

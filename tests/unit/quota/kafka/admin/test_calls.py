@@ -9,10 +9,9 @@ from confluent_kafka import KafkaError
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from quota.kafka.admin.calls import Call, CallOptions, Calls, TopicFuture
-from quota.kafka.admin.errors import ThrottlingQuotaExceededError
-from quota.kafka.asking import Decisions
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.admin.calls import Call, CallOptions, Calls, ThrottlingQuotaExceededError, TopicFuture
+from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
@@ -299,7 +298,7 @@ def test_what_costs_nothing_or_cannot_be_validated_is_not_validated_before(clien
 @pytest.mark.parametrize("operation", Operation)
 def test_a_request_and_its_tasks_have_all_that_is_known(client, loop, operation, validate_only, monkeypatch):
     """It has a version with throttling, and expires with the call, as a retry does."""
-    monkeypatch.setattr("quota.kafka.asking.now_ms", lambda: round(loop.now * 1000))
+    monkeypatch.setattr("quota.kafka.awaited_decisions.now_ms", lambda: round(loop.now * 1000))
     topics = [TopicMutation("c", 2, replication_factor=3, configs={"x": "1"})]
     client.start(topics, operation=operation, validate_only=validate_only)
     client.play("decide c 20, at 20, decide")

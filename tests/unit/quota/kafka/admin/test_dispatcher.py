@@ -15,9 +15,9 @@ from quota.kafka.admin import client as client_module
 from quota.kafka.admin import dispatcher as module
 from quota.kafka.admin.calls import CallOptions
 from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.admin.client_options import ClientOptions
 from quota.kafka.admin.dispatcher import Dispatcher
-from quota.kafka.admin.options import ClientOptions
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.request import Operation, TopicMutation
 from quota.records.result import TopicResult
 from tests.support.waiting import until

@@ -12,7 +12,7 @@ from quota.kafka import timing
 from quota.kafka.brokers import replica_ends
 from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.settings.connection import Connection, Security
-from quota.wire.builtin import BUILTIN
+from quota.wire.protocol import BUILTIN
 from tests.support.scripted_broker import ScriptedBroker, accepted_login
 from tests.support.waiting import until
 

@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, ClusterError
-from quota.kafka.admin.options import ClientOptions
-from quota.kafka.brokers import connection
-from quota.kafka.brokers.connection import connected, log_in
+from quota.kafka.admin.client_options import ClientOptions
+from quota.kafka.brokers import broker_calls
+from quota.kafka.brokers.broker_calls import connected, log_in
 from quota.kafka.brokers.tokens import (
     Token,
     TokenFunction,
@@ -18,11 +18,10 @@ from quota.kafka.brokers.tokens import (
     fetch_token,
     to_token,
 )
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.librdkafka import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.connection import ClientCredentials, Security
-from quota.wire.api_keys import ApiKey
-from quota.wire.builtin import BUILTIN
+from quota.wire.protocol import BUILTIN, ApiKey
 from tests.support.answering import answering
 from tests.support.broker import Authority
 from tests.support.logins import by_function
@@ -263,7 +262,7 @@ def endless(_config):
 @pytest.fixture(autouse=True)
 def _no_calls():
     CALLS.clear()
-    connection._accepted.clear()  # noqa: SLF001
+    broker_calls._accepted.clear()  # noqa: SLF001
 
 
 def load(function, *more, module=__name__):

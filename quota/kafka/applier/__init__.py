@@ -1,1 +1,0 @@
-"""The applier, which carries out admitted mutations, each once."""

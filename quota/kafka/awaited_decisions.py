@@ -1,0 +1,361 @@
+"""Decisions that a gateway or a client waits for: each is requested, and its answer passed to those who wait."""
+
+import asyncio
+import logging
+import threading
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from quota.admission.identity import request_topic
+from quota.admission.validation import FEWER_TOPICS
+from quota.errors import BadInput, ErrorCode
+from quota.kafka.librdkafka import UNDELIVERED
+from quota.kafka.requests_and_answers import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
+from quota.kafka.timing import now_ms
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+from quota.records.decision_request import DecisionReply, DecisionRequest
+from quota.records.request import MutationRequest
+from quota.settings.sections import TopicSettings
+from quota.text import plural
+
+_log = logging.getLogger(__name__)
+
+_MAX_UNDECIDED = 10_000
+_POLL_SECONDS = 0.05
+_RETRY_SECONDS = 0.5
+_JOIN_SECONDS = 5.0
+
+
+class Pace:
+    """The silence of the enforcing job, and the times that its last decisions took. Times are seconds of one clock.
+
+    A job is silent if nothing was decided for `silent_after`, although a request waits for it.
+    """
+
+    def __init__(self, silent_after: float) -> None:
+        self._silent_after = silent_after
+        self._sent_at = 0.0
+        self._waiting_since: float | None = None
+        self._times: deque[tuple[float, float]] = deque(maxlen=_MAX_TIMES)  # when decided, and the time that it took
+
+    def sent(self, now: float) -> None:
+        """Take that a request was sent."""
+        self._sent_at = now
+        if self._waiting_since is None:
+            self._waiting_since = now
+
+    def decided(self, now: float, seconds: float) -> None:
+        """Take that a request was decided, and the time that it took. One that outlasted a silence tells nothing."""
+        self._waiting_since = None
+        if seconds < self._silent_after:
+            self._times.append((now, seconds))
+
+    def rejected(self) -> None:
+        """Take that no request is left that a decision could be missing for."""
+        self._waiting_since = None
+
+    def waiting(self, now: float) -> float:
+        """Return the time for which a request has waited and no other was decided."""
+        return 0.0 if self._waiting_since is None else now - self._waiting_since
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a silent job is to be tried again."""
+        return min(self.waiting(now), now - self._sent_at) >= self._silent_after
+
+    def least(self, now: float) -> float:
+        """Return the least time that a decision takes, as far as is known.
+
+        It takes as long as the quickest of the last ones, and no less than another has already waited for one: the job
+        decides requests in their order. What was seen is forgotten after `silent_after`, so that it is tried again.
+        """
+        quickest = min((took for at, took in self._times if now - at < self._silent_after), default=0.0)
+        return max(min(_LEAST_SECONDS, self._silent_after), quickest, self.waiting(now))
+
+    def is_enough(self, seconds: float, now: float) -> bool:
+        """Return whether a request may be decided within a time."""
+        return self.waiting(now) < seconds >= self.least(now)
+
+
+@dataclass(eq=False, slots=True)
+class _Pending:
+    """A request, and the replies that wait for its answer."""
+
+    request: MutationRequest
+    content: bytes
+    requested_at: float
+    """The time of the event loop [s]."""
+    replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
+    has_failed: bool = False
+    """Whether it could not be written, so that it does not show whether the job decides."""
+
+
+class Decisions:
+    """Requests decisions, and passes each answer to those who wait for it, and to nobody else.
+
+    It is used on one event loop; a thread reads the answers. All request ids have a common prefix. The id of a mutation
+    that can happen only once is derived from its content, so a program that replaces a killed one sends the same id; if
+    the job remembers admitted requests (`repeats.window_seconds`), it is not charged again. Other mutations with a
+    content reuse the id of their last attempt if that is undecided.
+
+    A program with a limit for decisions does not write a request that would not be decided in its own time, because it
+    would be charged later, for nothing. If nothing has been decided for the limit, the job is silent: then no request
+    is written, except the last undecided one, again, each time that the limit has passed. It has the same id, so an
+    outage is charged to nobody else, however long it takes.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        writer: RequestWriter,
+        reader: AnswerReader,
+        topics: TopicSettings,
+        prefix: str,
+        on_decision: Callable[[Decision, float | None], None],
+        *,
+        limit_ms: int | None = None,
+    ) -> None:
+        """Prepare for requests, whose ids get the prefix; answers are read after `start`.
+
+        `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
+        any longer. `limit_ms` is the longest time that a decision may take; without it, each request is written.
+        """
+        self._writer = writer
+        self._reader = reader
+        self._topics = topics
+        self._prefix = prefix
+        self._on_decision = on_decision
+        self._pending: dict[str, _Pending] = {}
+        self._undecided = _Undecided()
+        self._has_limit = limit_ms is not None
+        self._pace = Pace(float("inf") if limit_ms is None else limit_ms / 1000)
+        self._logged: set[str] = set()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        """Return the number of requests that somebody waits for."""
+        return len(self._pending)
+
+    def start(self) -> None:
+        """Start reading answers for the running event loop."""
+        loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._listen, args=(loop,), name="mutation-quota-decisions", daemon=True)
+        self._thread.start()
+
+    def request(self, wanted: DecisionRequest) -> asyncio.Future[DecisionReply]:
+        """Request a decision; who cancels the reply no longer waits for it."""
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[DecisionReply] = loop.create_future()
+        request_id = self._undecided.id_of(wanted.content) or self._new_id(wanted)
+        pending = self._pending.get(request_id)
+        if pending is None and self._is_in_vain(wanted, loop):
+            needs_ms = round(self._pace.least(loop.time()) * 1000)
+            reply.set_result(DecisionReply(silent_ms=self._silent_ms(loop), needs_ms=needs_ms))
+            return reply
+        is_new = pending is None
+        if pending is None:
+            expires_at = now_ms() + wanted.timeout_ms
+            request = msgspec.structs.replace(wanted.request, request_id=request_id, expires_at=expires_at)
+            pending = self._pending[request_id] = _Pending(request, wanted.content, loop.time())
+        pending.replies.add(reply)
+        timer = loop.call_later(wanted.timeout_ms / 1000, self._on_timeout, reply, wanted.timeout_ms)
+        reply.add_done_callback(partial(self._on_done, request_id, timer))
+        if is_new:
+            self._send(pending.request, loop)
+        return reply
+
+    def receive(self, received: ReceivedAnswer) -> None:
+        """Process an answer of the job, which may be for any program."""
+        match received.answer:
+            case Decision() as decision:
+                self._receive_decision(decision, received.at - decision.timestamp)
+            case DeadLetter(error=error) as letter:
+                request_id = rejected_id(letter, letter.source.topic) or ""
+                asked = self._pending.get(request_id) or self._undecided.find(request_id)
+                if asked is not None and rejected_id(letter, request_topic(asked.request.user, self._topics)):
+                    self._pace.rejected()
+                    if request_id in self._pending:
+                        self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
+                    else:
+                        self._undecided.remove(asked)
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def _receive_decision(self, decision: Decision, age_ms: int) -> None:
+        pending = self._pending.get(decision.request_id)
+        if pending is None:
+            late = self._undecided.take(decision)
+            if late is not None:
+                self._took(late)
+                self._on_decision(decision, None)
+        elif _is_on(decision, pending.request):
+            self._on_decision(decision, self._took(pending))
+            self._reply(decision.request_id, decision, age_ms)
+
+    def _took(self, decided: _Pending) -> float:
+        """Record the time that a decision took, and return it [s]."""
+        now = asyncio.get_running_loop().time()
+        self._pace.decided(now, now - decided.requested_at)
+        return now - decided.requested_at
+
+    def _reply(
+        self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
+    ) -> None:
+        pending = self._pending.pop(request_id)
+        if error_code and not self._pending:
+            self._pace.rejected()
+        self._undecided.remove(pending)
+        waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
+        for reply in pending.replies:
+            _answer(reply, DecisionReply(decision, waited_ms, age_ms, error_code, error))
+
+    def _on_timeout(self, reply: asyncio.Future[DecisionReply], waited_ms: int) -> None:
+        silent_ms = self._silent_ms(asyncio.get_running_loop())
+        _answer(reply, DecisionReply(waited_ms=waited_ms, silent_ms=silent_ms))
+
+    def _silent_ms(self, loop: asyncio.AbstractEventLoop) -> int:
+        return round(self._pace.waiting(loop.time()) * 1000)
+
+    def _is_in_vain(self, wanted: DecisionRequest, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether a request would not be decided in time; if a silent job is to be tried again, do so."""
+        now = loop.time()
+        if not self._has_limit or self._pace.is_enough(wanted.timeout_ms / 1000, now):
+            return False
+        if self._pace.is_due(now):
+            trial = self._undecided.last()
+            if trial is None:
+                return False
+            self._send(trial, loop)
+        return True
+
+    def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[DecisionReply]) -> None:
+        """Forget a reply that was cancelled or came too late; its request is undecided if nobody else waits."""
+        timer.cancel()
+        pending = self._pending.get(request_id)
+        if pending is not None and reply in pending.replies:
+            pending.replies.discard(reply)
+            if not pending.replies:
+                del self._pending[request_id]
+                self._undecided.add(pending)
+
+    def _send(self, request: MutationRequest, loop: asyncio.AbstractEventLoop) -> None:
+        self._pace.sent(loop.time())
+        try:
+            self._writer.send(request, on_delivery=partial(self._on_delivery, loop, request.request_id))
+        except BadInput as error:  # the user's name does not give a valid topic name
+            self._reply(request.request_id, error_code=ErrorCode.INVALID_REQUEST, error=str(error))
+        except BufferError:
+            self._fail(request.request_id, KafkaError(KafkaError._QUEUE_FULL))  # noqa: SLF001
+        except KafkaException as error:
+            self._fail(request.request_id, error.args[0])
+
+    def _on_delivery(
+        self, loop: asyncio.AbstractEventLoop, request_id: str, error: KafkaError | None, _: Message
+    ) -> None:
+        if error is not None:
+            loop.call_soon_threadsafe(self._fail, request_id, error)
+
+    def _fail(self, request_id: str, error: KafkaError) -> None:
+        """Reject a request that cannot be written; unless it is invalid, it may have been written after all."""
+        message = f"the request cannot be written to its topic: {error.str()}"
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning("%s", message)
+        pending = self._pending.get(request_id)
+        if pending is None:
+            if undecided := self._undecided.find(request_id):
+                undecided.has_failed = True
+        elif error.code() in UNDELIVERED:  # it may still be answered
+            return
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            topics = plural(len(pending.request.topics), "topic")
+            message = f"the request of {topics} is larger than its topic accepts ({error.str()}); {FEWER_TOPICS}"
+            self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
+        else:
+            self._reply(request_id, error_code=error.code(), error=message)
+            pending.has_failed = True
+            self._undecided.add(pending)
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._closed.is_set():
+            try:
+                self._writer.poll()
+                for received in self._reader.read(_POLL_SECONDS):
+                    loop.call_soon_threadsafe(self.receive, received)
+            except Exception:  # noqa: BLE001 without this thread nobody would be answered
+                _log.exception("cannot read decisions, retrying")
+                self._closed.wait(_RETRY_SECONDS)
+        self._reader.close()
+
+    def _new_id(self, wanted: DecisionRequest) -> str:
+        return self._prefix + (wanted.content.hex() if wanted.once else uuid.uuid4().hex)
+
+
+class _Undecided:
+    """The newest requests that are not decided, and that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[bytes, str] = OrderedDict()  # by content, if there is one
+        self._awaited: dict[str, _Pending] = {}  # those whose decision has not arrived at all, the last added last
+
+    def add(self, undecided: _Pending) -> None:
+        request_id = undecided.request.request_id
+        self._ids[_key(undecided)] = request_id
+        self._awaited[request_id] = undecided
+        if len(self._ids) > _MAX_UNDECIDED:
+            self._awaited.pop(self._ids.popitem(last=False)[1], None)
+
+    def remove(self, decided: _Pending) -> None:
+        self._awaited.pop(self._ids.pop(_key(decided), ""), None)
+
+    def id_of(self, content: bytes) -> str | None:
+        return self._ids.get(content)
+
+    def find(self, request_id: str) -> _Pending | None:
+        return self._awaited.get(request_id)
+
+    def last(self) -> MutationRequest | None:
+        """Return the last request that is not decided although it was written, as far as is known."""
+        return next((pending.request for pending in reversed(self._awaited.values()) if not pending.has_failed), None)
+
+    def take(self, decision: Decision) -> _Pending | None:
+        """Return the request of the first decision on one of them."""
+        pending = self._awaited.get(decision.request_id)
+        if pending is None or (pending.request.user, pending.request.client_id) != (decision.user, decision.client_id):
+            return None
+        return self._awaited.pop(decision.request_id)
+
+
+def _key(undecided: _Pending) -> bytes:
+    return undecided.content or undecided.request.request_id.encode()
+
+
+def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:
+    if not future.done():
+        future.set_result(reply)
+
+
+def _is_on(decision: Decision, request: MutationRequest) -> bool:
+    """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
+    requested = [(topic.name, topic.partitions) for topic in request.topics]
+    decided = [(topic.name, topic.partitions) for topic in decision.topics]
+    return _identity(request) == _identity(decision) and requested == decided
+
+
+_identity = attrgetter("user", "client_id", "operation", "mode", "validate_only", "apply")
+
+
+_LEAST_SECONDS = 0.1
+"""The least time for a decision: it is written, read by the job, written by it and read again."""
+_MAX_TIMES = 10

@@ -1,0 +1,173 @@
+"""Tasks of an applier: how they are grouped into calls, topics before and after them, and their charged cost."""
+
+from dataclasses import replace
+
+import pytest
+
+from quota.admission.decide import decide
+from quota.algorithms.token_bucket import TokenBucket
+from quota.kafka.target import RecentChanges
+from quota.kafka.tasks import Task, admitted_topics, cost_error, group_into_calls, with_later_growth
+from quota.records.quota_log import Window
+from quota.records.request import Operation, TopicMutation
+from tests.support.factories import resolved
+
+CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Operation.DELETE_TOPICS
+
+
+def task(operation=CREATE, name="a", partitions=1, *, validate_only=False, **details):
+    """One topic, whose mutation was admitted for so many partitions."""
+    return Task(operation, TopicMutation(name=name, partitions=partitions, **details), validate_only)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "calls"),
+    [
+        pytest.param([], [], id="none"),
+        pytest.param([(CREATE, "c"), (CREATE, "a"), (CREATE, "b")], ["cab"], id="one kind, in its order"),
+        pytest.param(
+            [(CREATE, "a"), (CREATE, "b"), (DELETE, "c"), (CREATE, "d")], ["ab", "c", "d"], id="another operation"
+        ),
+        pytest.param([(CREATE, "a"), (CREATE, "b", 1, True), (CREATE, "c")], ["a", "b", "c"], id="a validation"),
+        pytest.param([(CREATE, name) for name in "abacb"], ["ab", "acb"], id="a topic twice"),
+        pytest.param([(CREATE, "a", 600), (CREATE, "b", 400)], ["ab"], id="a thousand mutations"),
+        pytest.param([(CREATE, "a", 600), (CREATE, "b", 401)], ["a", "b"], id="more than a thousand"),
+        pytest.param(
+            [(CREATE, "a", 600), (CREATE, "b", 500), (CREATE, "c", 500), (CREATE, "d")],
+            ["a", "bc", "d"],
+            id="each call counts its own",
+        ),
+        pytest.param(
+            [(CREATE, "a"), (CREATE, "b", 1000), (CREATE, "c"), (CREATE, "d", 2)], ["a", "b", "cd"], id="a large topic"
+        ),
+        pytest.param([(CREATE, "a", 5000), (CREATE, "b", 5000)], ["a", "b"], id="larger than a call"),
+        pytest.param([(CREATE, "a", 5000), (CREATE, "b", 0)], ["a", "b"], id="without a cost, not with a huge one"),
+    ],
+)
+def test_tasks_are_grouped_into_calls(tasks, calls):
+    """Their order is kept: a topic that is deleted between two creations may be created again by the second."""
+    grouped = group_into_calls([task(*fields[:3], validate_only=fields[3:] == (True,)) for fields in tasks])
+    assert ["".join(member.name for member in call) for call in grouped] == calls
+
+
+def test_a_call_has_at_most_500_topics():
+    calls = group_into_calls([task(name=f"t{number}", partitions=0) for number in range(501)])
+    assert [len(call) for call in calls] == [500, 1]
+
+
+TOO_MANY = "the topic has {} partitions: this costs {} mutations, and {} were charged"
+NO_COUNT = "the request has no count, so the new number of partitions is unknown"
+
+
+@pytest.mark.parametrize(
+    ("mutation", "current", "error"),
+    [
+        (task(CREATE, partitions=1), 100, None),  # the cluster rejects the creation of an existing topic
+        (task(GROW, partitions=2, count=6), 0, TOO_MANY.format(0, 6, 2)),
+        (task(GROW, partitions=2, count=6), 3, TOO_MANY.format(3, 3, 2)),
+        (task(GROW, partitions=2, count=6), 4, None),
+        (task(GROW, partitions=2, count=6), 9, None),
+        (task(GROW, partitions=100), 1, NO_COUNT),
+        (task(DELETE, partitions=3), 3, None),
+        (task(DELETE, partitions=3), 4, TOO_MANY.format(4, 4, 3)),
+        (task(DELETE, partitions=3, count=4), 4, TOO_MANY.format(4, 4, 3)),
+    ],
+)
+def test_a_task_that_costs_more_than_was_charged_is_not_allowed(mutation, current, error):
+    """Growing costs the partitions added to the current ones, and a deletion all of them, whatever its count."""
+    assert cost_error(mutation, current) == error
+
+
+@pytest.mark.parametrize(
+    ("mutation", "current", "done"),
+    [
+        (task(CREATE, partitions=3), 3, True),
+        (task(CREATE, partitions=3, count=9), 3, True),
+        (task(CREATE, partitions=3), 4, False),
+        (task(CREATE, partitions=3), None, False),
+        (task(GROW, partitions=2, count=6), 6, True),
+        (task(GROW, partitions=2, count=6), 4, False),
+        (task(GROW, partitions=2, count=6), None, False),
+        (task(GROW, partitions=2), None, False),  # a missing topic was not grown
+        (task(DELETE, partitions=3), None, True),
+        (task(DELETE, partitions=3), 3, False),
+        (task(DELETE, partitions=3, count=3), 3, False),
+    ],
+)
+def test_a_task_is_done_if_the_topic_has_the_intended_state(mutation, current, done):
+    assert mutation.is_done(current) is done
+    assert replace(mutation, maybe_done=True).is_done(current) is done
+
+
+@pytest.mark.parametrize(
+    ("operations", "maybe", "done"),
+    [
+        ([(CREATE, 2), (GROW, 5)], True, [2, 5]),
+        ([(CREATE, 2), (GROW, 5), (GROW, 6)], True, [2, 5, 6]),
+        ([(CREATE, 2), (GROW, 5)], False, [2]),
+        ([(CREATE, 2), (DELETE, 2), (CREATE, 3), (GROW, 5)], True, [2]),
+        ([(GROW, 9), (GROW, 6)], True, [9]),
+        ([(DELETE, 2), (GROW, 6)], True, [None]),
+        ([(CREATE, 2), (GROW, 5, True)], True, [2]),
+        ([(CREATE, 2), (DELETE, 2, True), (GROW, 5)], True, [2, 5]),
+    ],
+)
+def test_a_task_that_may_be_done_is_done_if_the_topic_has_grown_since(operations, maybe, done):
+    """Of a batch that a killed applier began, any tasks may have been carried out.
+
+    Neither the growth of another topic nor one that is only validated counts.
+    """
+    tasks = [
+        task(operation, partitions=count, validate_only=bool(validated), count=count if operation is GROW else None)
+        for operation, count, *validated in operations
+    ]
+    other = task(GROW, "b", count=8)
+    first, *_ = with_later_growth(replace(each, maybe_done=maybe) for each in [*tasks, other])
+    assert [count for count in (None, *range(1, 10)) if first.is_done(count)] == done
+
+
+def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
+    """Rate 1, burst 11: the second topic goes into debt, the third is rejected, and so is all of the next decision."""
+    _, decisions = decide(None, [resolved(5, 20, 1, rate=1.0), resolved(1, 2, rate=1.0)], TokenBucket(Window()))
+    assert [[topic.name for topic in admitted_topics(decision.topics)] for decision in decisions] == [
+        ["topic-0", "topic-1"],
+        [],
+    ]
+
+
+CREATED, DELETED = [("a", 3, 100.0)], [("a", None, 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reported", "now", "corrected"),
+    [
+        pytest.param([], {"a": 1, "c": 2}, 100.0, {"a": 1}, id="unchanged, as the broker reports them"),
+        pytest.param([("c", 3, 100.0)], {"a": 1, "c": 2}, 100.0, {"a": 1}, id="not requested"),
+        pytest.param(CREATED, {}, 101.0, {"a": 3}, id="created, and the broker does not know it yet"),
+        pytest.param(DELETED, {"a": 3, "b": 2}, 101.0, {"b": 2}, id="deleted, and the broker still lists it"),
+        pytest.param(CREATED, {"a": 8}, 101.0, {"a": 8}, id="grown again by another client"),
+        pytest.param(CREATED, {"a": 1}, 105.0, {"a": 3}, id="five seconds ago"),
+        pytest.param(CREATED, {"a": 1}, 105.001, {"a": 1}, id="longer ago, the broker is trusted"),
+        pytest.param(DELETED, {"a": 1}, 105.001, {"a": 1}, id="deleted longer ago"),
+        pytest.param([*CREATED, ("a", None, 101.0)], {"a": 3}, 102.0, {}, id="created, then deleted"),
+        pytest.param([*DELETED, ("a", 5, 101.0)], {}, 102.0, {"a": 5}, id="deleted, then created"),
+    ],
+)
+def test_a_brokers_report_is_corrected_by_the_changes_of_the_last_five_seconds(changes, reported, now, corrected):
+    """A lookup, of the topics a and b, changes neither its input nor what is remembered."""
+    recent, counts = RecentChanges(), dict(reported)
+    for change in changes:
+        recent.record(*change)
+    assert [recent.correct(counts, ["a", "b", "a"], now) for _ in range(2)] == [corrected, corrected]
+    assert counts == reported
+
+
+def test_stale_changes_are_forgotten():
+    """A topic a second for an hour, and one that grows all the time: six topics are of the last five seconds."""
+    recent = RecentChanges()
+    for second in range(3600):
+        recent.record("growing", second, float(second))
+        recent.record(f"topic-{second}", 1, float(second))
+    assert len(recent._changes) == 1 + 6  # noqa: SLF001 nothing else shows what is remembered
+    recent.record("late", 1, 3604.001)
+    assert list(recent._changes) == ["late"]  # noqa: SLF001
