@@ -1,29 +1,26 @@
-"""The connection of a client, and the connection to the broker for it."""
+"""The connections of clients."""
 
 import asyncio
 import logging
-import socket
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Hashable, Iterator
+from typing import cast
 
-from jobs.gateway.buffers import HELD_BYTES, buffered_bytes, limit_unsent
-from jobs.gateway.listeners import Listener
+from jobs.gateway.brokers import BrokerConnection, keep_alive, not_closing
+from jobs.gateway.buffers import HELD_BYTES, Buffers, buffered_bytes, limit_unsent
+from jobs.gateway.encryption import Encryption
 from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesCall, RatesReply
-from quota.gateway.context import ChannelError
+from quota.gateway.context import ChannelError, GatewayContext
+from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.quotas.writer import LoggedRates
 from quota.records.decision_request import DecisionReply, DecisionRequest
-
-if TYPE_CHECKING:
-    from jobs.gateway.server import GatewayServer
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
-_PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
-_DELIVERY_SECONDS = 30.0
-"""How long the rest of what a client has sent is kept for its broker after it has left: as `asyncio` does with TLS."""
+_CONNECT_SECONDS = 10.0
 _COMMENT = "AlterClientQuotas at the gateway"
 """The comment of the changes of quotas that clients make."""
 
@@ -36,13 +33,13 @@ class ClientConnection(asyncio.Protocol):
 
     __slots__ = (
         "_access",
+        "_address",
         "_broker",
         "_broker_is_slow",
         "_client_is_slow",
         "_connecting",
         "_held",
         "_host",
-        "_listener",
         "_pending",
         "_reading",
         "_reply",
@@ -58,9 +55,9 @@ class ClientConnection(asyncio.Protocol):
         "started_at",
     )
 
-    def __init__(self, host: "GatewayServer", listener: Listener, peer: str) -> None:
+    def __init__(self, host: "Connections", broker: Address, peer: str) -> None:
         self._host = host
-        self._listener = listener
+        self._address = broker
         self._transport: asyncio.Transport | None = None
         self._broker: BrokerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -86,10 +83,10 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin with a connection whose TLS, if it has any, is established."""
         self._transport = cast("asyncio.Transport", transport)
-        _keep_alive(transport)
+        keep_alive(transport)
         self._host.opened(self)
         try:
-            user = self._host.user_of(self._certificate)
+            user = self._host.encryption.user_of(self._certificate)
         except BadInput as error:
             self.close("authentication", str(error))
             return
@@ -168,7 +165,7 @@ class ClientConnection(asyncio.Protocol):
         """Return the time of a monotonic clock [ms]."""
         return now_monotonic_ms()
 
-    # For the server and the other connection
+    # For the server and the connection to the broker
 
     def run(self, action: Callable[..., None], *args: object) -> None:
         """Pass an input to the channel; close the connections if it fails."""
@@ -197,7 +194,7 @@ class ClientConnection(asyncio.Protocol):
         if self.closing_at is not None:
             return
         self.closing_at = time.monotonic()
-        if transport := _open(self._transport):
+        if transport := not_closing(self._transport):
             transport.close()
 
     def stop_reading(self) -> None:
@@ -234,7 +231,7 @@ class ClientConnection(asyncio.Protocol):
             limit_unsent(transport, crowded=self._host.buffers.is_crowded)
         self._read_as_far_as_allowed()
 
-    def set_broker_slow(self, *, is_slow: bool) -> None:
+    def set_broker_slow(self, is_slow: bool) -> None:  # noqa: FBT001 the one argument
         """Read from the client only as fast as the broker reads."""
         self._broker_is_slow = is_slow
         self._read_as_far_as_allowed()
@@ -291,7 +288,7 @@ class ClientConnection(asyncio.Protocol):
         connecting = self._broker is None and bool(self._pending)
         stopped = self._stopped and not self.channel.is_receiving
         reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or stopped)
-        if reading != self._reading and (transport := _open(self._transport)):
+        if reading != self._reading and (transport := not_closing(self._transport)):
             self._reading = reading
             if reading:
                 self.request_at = time.monotonic()
@@ -300,8 +297,9 @@ class ClientConnection(asyncio.Protocol):
                 transport.pause_reading()
 
     async def _connect_to_broker(self) -> None:
+        broker = BrokerConnection(self.from_broker, self.close, self.set_broker_slow)
         try:
-            broker = await self._host.connect(self._listener, self._certificate, lambda: BrokerConnection(self))
+            await self._host.connect(broker, self._address, self._certificate)
         except (OSError, ValueError, MutationQuotaError) as error:  # a host name may be invalid, or the issuer
             self.close("broker", f"the broker cannot be reached: {error}")
             return
@@ -317,77 +315,105 @@ class ClientConnection(asyncio.Protocol):
         self.limit_buffered()
 
 
-class BrokerConnection(asyncio.Protocol):
-    """The connection to a broker that belongs to one client."""
+class Connections:
+    """The open connections of clients, and what they share; used on one event loop.
 
-    __slots__ = ("_client", "_late", "transport")
+    A connection counts from its acceptance (`accepted`). It is `opened` once its TLS, if it has any, is established,
+    and `closed` at its end; one that ends before has `left`.
+    """
 
-    def __init__(self, client: ClientConnection) -> None:
-        self._client = client
-        self._late: asyncio.TimerHandle | None = None
-        self.transport: asyncio.Transport | None = None
+    def __init__(
+        self, context: GatewayContext, decisions: Decisions, rates: LoggedRates, encryption: Encryption, most: int
+    ) -> None:
+        """Start without connections, of which there may be `most`."""
+        self.context = context
+        self.decisions = decisions
+        self.rates = rates
+        self.encryption = encryption
+        self.buffers = Buffers()
+        self._most = most
+        self._open: dict[Hashable, ClientConnection] = {}
+        self._arriving = 0
+        """Accepted connections that are none of these yet."""
+        self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
-        self.transport = cast("asyncio.Transport", transport)
-        _keep_alive(transport)
+    def __len__(self) -> int:
+        """Return the number of those that are opened."""
+        return len(self._open)
 
-    def data_received(self, data: bytes) -> None:
-        """Pass the broker's bytes to the client's connection."""
-        self._client.from_broker(data)
+    def __iter__(self) -> Iterator[ClientConnection]:
+        """Return those that are opened now, some of which may be closed meanwhile."""
+        return iter(list(self._open.values()))
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
-        """Close the client's connection; the client reconnects when the broker is available again."""
-        self.transport = None
-        if self._late is not None:
-            self._late.cancel()
-        self._client.close()
+    def accepted(self) -> str | None:
+        """Count a new connection; return the reason if there are too many. Then comes `opened` or `left`."""
+        self._arriving += 1
+        self.context.stats.accepted += 1
+        self._count()
+        if self.context.stats.connections > self._most:
+            return f"there are more than gateway.max_connections={self._most}"
+        return None
 
-    def pause_writing(self) -> None:
-        """Pause the client's connection while the broker does not read."""
-        self._client.set_broker_slow(is_slow=True)
+    def left(self) -> None:
+        """Count one that has ended before it was opened."""
+        self._arriving -= 1
+        self._count()
 
-    def resume_writing(self) -> None:
-        """Resume the client's connection when the broker reads again."""
-        self._client.set_broker_slow(is_slow=False)
+    def opened(self, connection: ClientConnection) -> None:
+        """Add an accepted connection, whose TLS, if it has any, is established."""
+        self._arriving -= 1
+        self._open[connection.channel] = connection
+        self._count()
 
-    def write(self, data: bytes) -> None:
-        """Send bytes to the broker."""
-        if self.transport is not None:
-            self.transport.write(data)
+    def closed(self, connection: ClientConnection) -> None:
+        """Remove a connection."""
+        self._open.pop(connection.channel, None)
+        self._count()
 
-    def pause_reading(self) -> None:
-        """Stop reading the broker's bytes."""
-        if transport := _open(self.transport):
-            transport.pause_reading()
+    def _count(self) -> None:
+        self.context.stats.connections = len(self._open) + self._arriving
 
-    def resume_reading(self) -> None:
-        """Resume reading the broker's bytes."""
-        if transport := _open(self.transport):
-            transport.resume_reading()
+    def buffer(self, more: int) -> None:
+        """Add to the bytes that connections buffer; once these are too many, have all buffer less."""
+        self.buffers.total += more
+        if self.buffers.is_over:
+            self.update_buffers()
 
-    def close(self) -> None:
-        """Close the connection once sent data is delivered, for which a broker that hangs has half a minute."""
-        if transport := _open(self.transport):
-            transport.close()
-        if self.transport is not None and self._late is None:
-            self._late = asyncio.get_running_loop().call_later(_DELIVERY_SECONDS, self.transport.abort)
+    def watch_mutes(self) -> None:
+        """Schedule `_on_alarm` for the time when the next channel is unmuted."""
+        next_at = self.context.mutes.next_at()
+        if next_at is None or (self._alarm is not None and self._alarm[0] <= next_at):
+            return
+        if self._alarm is not None:
+            self._alarm[1].cancel()
+        seconds = max(next_at - now_monotonic_ms(), 0) / 1000
+        self._alarm = (next_at, asyncio.get_running_loop().call_later(seconds, self._on_alarm))
 
+    async def connect(self, connection: BrokerConnection, broker: Address, certificate: bytes | None) -> None:
+        """Connect to a broker, for a client with a certificate (DER) or without one."""
+        host, port = broker
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            tls = await self.encryption.context_for(certificate)
+            loop, name = asyncio.get_running_loop(), host if tls else None
+            await loop.create_connection(lambda: connection, host, port, ssl=tls, server_hostname=name)
 
-def _open(transport: asyncio.Transport | None) -> asyncio.Transport | None:
-    """Return a transport that is not closing yet; that of TLS can no longer be aborted if it is closed twice."""
-    return None if transport is None or transport.is_closing() else transport
+    def update_buffers(self) -> None:
+        """Count what all connections buffer, less what was sent meanwhile, and limit each if these are too many."""
+        connections = list(self)
+        self.buffers.total += sum(connection.count_buffered() for connection in connections if connection.buffered)
+        self.context.stats.buffered_bytes = self.buffers.total
+        if self.buffers.update():
+            for connection in connections:
+                connection.limit_buffered()
 
-
-def _keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Have the kernel close a connection whose other side has vanished, also while nothing is sent or read."""
-    connection = transport.get_extra_info("socket")
-    if connection is None:
-        return
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, seconds in _PROBES.items():
-        if option := getattr(socket, name, None):  # not on all systems
-            connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
+    def _on_alarm(self) -> None:
+        """Resume the channels whose throttle time has ended."""
+        self._alarm = None
+        for channel in self.context.mutes.due(now_monotonic_ms()):
+            connection = self._open.get(channel)
+            if connection is not None:
+                connection.run(connection.channel.resume)
+        self.watch_mutes()
 
 
 def now_monotonic_ms() -> int:

@@ -1,12 +1,8 @@
 """TLS between clients and the gateway, and between the gateway and brokers."""
 
-import asyncio
 import logging
 import ssl
-from asyncio.sslproto import AppProtocolState, SSLProtocol
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,9 +19,7 @@ from quota.settings.principals import PrincipalRules
 from quota.settings.security import read_certificates, secret_file, secret_value
 
 if TYPE_CHECKING:
-    from jobs.gateway.connection import ClientConnection
     from jobs.gateway.issuer import IssuedContexts
-    from jobs.gateway.server import GatewayServer
 
 _log = logging.getLogger(__name__)
 
@@ -149,42 +143,6 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
     _close(protocol, exc, message)
 
 
-class ClientTls(SSLProtocol):
-    """TLS of a client's connection, which tells the server if the connection ends before its handshake."""
-
-    def __init__(
-        self, host: "GatewayServer", client: "ClientConnection", context: ssl.SSLContext, seconds: float
-    ) -> None:
-        """Take the time for the handshake [s]."""
-        loop = asyncio.get_running_loop()
-        super().__init__(loop, client, context, None, server_side=True, ssl_handshake_timeout=seconds)  # type: ignore[arg-type]
-        self._host = host
-        self._peer = client.peer
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """End TLS."""
-        unfinished = self._is_unfinished
-        super().connection_lost(exc)
-        if unfinished:
-            self._host.left()
-
-    def _fatal_error(self, exc: BaseException, message: str = "Fatal error on transport") -> None:
-        if self._transport and self._is_unfinished and not self._is_probe(exc):
-            why = _reason(exc) if isinstance(exc, OSError) else str(exc)
-            self._host.refused(self._peer, "tls", f"its TLS handshake failed: {why}")
-        super()._fatal_error(exc, message)
-
-    @property
-    def _is_unfinished(self) -> bool:
-        return self._app_state is AppProtocolState.STATE_INIT  # type: ignore[attr-defined]
-
-    def _is_probe(self, exc: BaseException) -> bool:
-        """Return whether the connection ends before its ClientHello is complete, as those of health checks do."""
-        tls = self._sslobj  # type: ignore[attr-defined]
-        has_hello = tls is not None and tls.shared_ciphers() is not None
-        return isinstance(exc, ConnectionResetError) and not has_hello
-
-
 def _watched_certificate(settings: GatewaySettings) -> Watched[ServerCertificate]:
     files = (
         settings.ssl_certificate_location,
@@ -206,7 +164,7 @@ def _server_certificate(settings: GatewaySettings) -> ServerCertificate:
     except (ssl.SSLError, OSError) as error:
         raise BadInput(
             f"gateway.ssl_certificate_location {settings.ssl_certificate_location} and gateway.ssl_key_location "
-            f"{settings.ssl_key_location} cannot be used together: {_reason(error)}"
+            f"{settings.ssl_key_location} cannot be used together: {reason_of(error)}"
         ) from None
     if settings.ssl_client_auth != "none":
         _request_certificates(context, settings)
@@ -232,32 +190,7 @@ def _request_certificates(context: ssl.SSLContext, settings: GatewaySettings) ->
     context.num_tickets = 0  # a session of TLS 1.3 that is resumed would outlive the client's certificate, and the CA
 
 
-_is_asking = ContextVar("is_asking", default=False)
-"""Whether the present task asks for `certificate_requests`; `asyncio` calls its connections in the same context."""
-
-
-@contextmanager
-def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
-    """Yield a list to which an entry is added when a broker requests a client's certificate.
-
-    Only connections that are made inside the block count. `ssl` has no public interface for this.
-    """
-    requests: list[str] = []
-    asking = _is_asking.set(True)
-
-    def note(_connection: object, _direction: str, _version: object, _content: object, kind: object, _: bytes) -> None:
-        name = getattr(kind, "name", "")
-        if name == "CERTIFICATE_REQUEST" and _is_asking.get():
-            requests.append(name)
-
-    context._msg_callback = note  # type: ignore[attr-defined]  # noqa: SLF001
-    try:
-        yield requests
-    finally:
-        context._msg_callback = None  # type: ignore[attr-defined]  # noqa: SLF001
-        _is_asking.reset(asking)
-
-
-def _reason(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
+    """Return why TLS fails, in words."""
     reason = getattr(error, "reason", None) or error.strerror or str(error) or "the connection ended"
     return str(reason).replace("_", " ").lower()

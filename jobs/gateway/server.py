@@ -1,4 +1,4 @@
-"""The gateway's listeners and their connections."""
+"""The gateway's listeners: their ports, the broker behind each, and the addresses that are advertised to clients."""
 
 import asyncio
 import errno
@@ -6,29 +6,35 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from jobs.gateway.arrivals import Arrival
-from jobs.gateway.buffers import Buffers
-from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
+from jobs.gateway.brokers import CHECK_SECONDS
+from jobs.gateway.connection import Connections
 from jobs.gateway.encryption import Encryption
-from jobs.gateway.listeners import Listener, listener_of, own_address
-from quota.errors import BadInput
+from quota.errors import BadInput, ClusterError, MutationQuotaError
+from quota.gateway.addresses import Addresses
 from quota.gateway.context import GatewayContext
 from quota.kafka.awaited_decisions import Decisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
+from quota.settings.types import MAX_PORT
 from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
+_Ask = Callable[[Address], Awaitable[dict[int, Address]]]
+
+_ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
+
 _TICK_SECONDS = 0.2
 _SWEEP_SECONDS = 1.0
 _DRAIN_TICK_SECONDS = 0.05
-_CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
 _ALL_ADDRESSES = "::"
@@ -43,6 +49,59 @@ _MAX_IDLE_SECONDS = 600.0
 """The time after which an idle connection is closed: Kafka's default of `connections.max.idle.ms` [s]."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A port of the gateway, and the broker behind it."""
+
+    port: int
+    broker: Address
+
+
+def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
+    """Return the listeners, and the rule for the addresses in responses."""
+    host, _ = own_address(settings, settings.first_port)
+    if host in _ANY_ADDRESS:
+        raise BadInput(
+            f"clients cannot connect to {host}: set gateway.advertised_host to a name that clients can reach"
+        )
+    listeners = [Listener(*port) for port in settings.ports] or [
+        listener_of(settings.first_port, node, broker) for node, broker in sorted(advertised.items())
+    ]
+    own = [own_address(settings, listener.port) for listener in listeners]
+    if settings.advertised_by == "brokers":
+        addresses = Addresses({address: address for address in own})
+        advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
+    else:
+        addresses = Addresses(dict(zip((listener.broker for listener in listeners), own, strict=True)))
+        advice = "gateway.listeners must name each broker as it is advertised"
+    if foreign := addresses.foreign(advertised.values()):
+        raise BadInput(
+            f"clients would bypass the gateway: brokers advertise {_join(foreign)}, but the gateway's addresses are "
+            f"{_join(addresses.advertised)}; {advice}"
+        )
+    return listeners, addresses
+
+
+def own_address(settings: GatewaySettings, port: int) -> Address:
+    """Return the address by which clients reach a port of the gateway."""
+    return settings.advertised_host or settings.address, port
+
+
+def listener_of(first_port: int, node: int, broker: Address) -> Listener:
+    """Return the listener for a broker, on a port that follows from its node id, whichever other brokers there are."""
+    port = first_port + node - 1
+    if not 1 <= port <= MAX_PORT:
+        raise BadInput(
+            f"gateway.first_port={first_port}: the broker with node id {node} would have port {port}; give its port in "
+            "gateway.listeners"
+        )
+    return Listener(port, broker)
+
+
+def _join(addresses: Sequence[Address]) -> str:
+    return ", ".join(f"{host}:{port}" for host, port in addresses)
+
+
 class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
@@ -55,18 +114,12 @@ class GatewayServer:
         encryption: Encryption,
     ) -> None:
         self.context = context
-        self.decisions = decisions
-        self.rates = rates
+        self.connections = Connections(context, decisions, rates, encryption, settings.max_connections)
         self._settings = settings
         self._encryption = encryption
         self.brokers: dict[int, Address] = {}
         """The brokers behind the listeners, by port."""
         self._servers: dict[int, asyncio.Server] = {}
-        self._connections: dict[Hashable, ClientConnection] = {}
-        self._arriving = 0
-        """Accepted connections that are none of these yet."""
-        self.buffers = Buffers()
-        self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
         """Serve until `stop` is set; then finish the running mutations."""
@@ -78,8 +131,8 @@ class GatewayServer:
         while not stop.is_set():
             stats.looped_at = time.monotonic()
             due = sweep.is_due()
-            if due or self.buffers.is_crowded:
-                self._update_buffers()
+            if due or self.connections.buffers.is_crowded:
+                self.connections.update_buffers()
             if due:
                 self._abort_unclosed()
                 self._close_idle()
@@ -91,6 +144,31 @@ class GatewayServer:
         for server in self._servers.values():
             server.close()
         await self._drain()
+
+    async def follow_joins(self, bootstrap: Sequence[Address], ask: _Ask) -> None:
+        """Regularly listen for brokers that have joined, or have another address now, until cancelled.
+
+        `ask` returns the addresses that a broker advertises, by node id, and checks its listener. The brokers of the
+        last answer are asked, then those of `bootstrap`. A new broker has to answer too, with its own address. What
+        fails is tried again, and logged once.
+        """
+        known: Sequence[Address] = []
+        logged = set[str]()
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            failures = set[str]()
+            advertised = await _first_answer([*known, *bootstrap], ask)
+            for node, broker in advertised.items():
+                try:
+                    if not self.serves(node, broker):
+                        await _check_address(node, broker, ask)
+                        await self.join(node, broker)
+                except Exception as error:  # noqa: BLE001 nobody else would see that it ended
+                    reason = error if isinstance(error, MutationQuotaError) else repr(error)
+                    failures.add(f"the broker with node id {node} has no port of this gateway: {reason}")
+            for failure in failures - logged:
+                _log.error("%s", failure)
+            known, logged = list(advertised.values()) or known, failures
 
     async def join(self, node: int, broker: Address) -> None:
         """Listen for a broker that has joined or moved, and give clients the gateway's address for it from then on."""
@@ -115,74 +193,8 @@ class GatewayServer:
         self.brokers[listener.port] = listener.broker
         _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
 
-    # For its connections
-
-    def accepted(self) -> str | None:
-        """Count a new connection; return the reason if there are too many. Then comes `opened` or `left`."""
-        self._arriving += 1
-        self.context.stats.accepted += 1
-        self._count()
-        if self.context.stats.connections > self._settings.max_connections:
-            return f"there are more than gateway.max_connections={self._settings.max_connections}"
-        return None
-
-    def left(self) -> None:
-        """Count one that has ended before it was opened."""
-        self._arriving -= 1
-        self._count()
-
-    def refused(self, peer: str, reason: str, message: str) -> None:
-        """Count a connection that is closed because of what came before the client's requests."""
-        self.context.stats.add_closed(reason, peer, message, now_monotonic_ms())
-
-    def opened(self, connection: ClientConnection) -> None:
-        """Add an accepted connection, whose TLS, if it has any, is established."""
-        self._arriving -= 1
-        self._connections[connection.channel] = connection
-        self._count()
-
-    def closed(self, connection: ClientConnection) -> None:
-        """Remove a connection."""
-        self._connections.pop(connection.channel, None)
-        self._count()
-
-    def _count(self) -> None:
-        self.context.stats.connections = len(self._connections) + self._arriving
-
-    def user_of(self, certificate: bytes | None) -> str | None:
-        """Return the user that a certificate identifies (DER); None if certificates identify no users."""
-        return self._encryption.user_of(certificate)
-
-    def buffer(self, more: int) -> None:
-        """Add to the bytes that connections buffer; once these are too many, have all buffer less."""
-        self.buffers.total += more
-        if self.buffers.is_over:
-            self._update_buffers()
-
-    def watch_mutes(self) -> None:
-        """Schedule `_on_alarm` for the time when the next channel is unmuted."""
-        next_at = self.context.mutes.next_at()
-        if next_at is None or (self._alarm is not None and self._alarm[0] <= next_at):
-            return
-        if self._alarm is not None:
-            self._alarm[1].cancel()
-        seconds = max(next_at - now_monotonic_ms(), 0) / 1000
-        self._alarm = (next_at, asyncio.get_running_loop().call_later(seconds, self._on_alarm))
-
-    async def connect(
-        self, listener: Listener, certificate: bytes | None, make: Callable[[], BrokerConnection]
-    ) -> BrokerConnection:
-        """Connect to the broker behind a listener, for a client with a certificate (DER) or without one."""
-        host, port = listener.broker
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            tls = await self._encryption.context_for(certificate)
-            _, made = await loop.create_connection(make, host, port, ssl=tls, server_hostname=host if tls else None)
-        return made
-
     async def _listen(self, listener: Listener) -> asyncio.Server:
-        client = partial(ClientConnection, self, listener)
-        make = partial(Arrival, self, client, self._encryption.clients, _AUTHENTICATION_SECONDS)
+        make = partial(Arrival, self.connections, listener.broker, _AUTHENTICATION_SECONDS)
         address, shared = self._settings.address, self._settings.reuse_port
         place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}
         try:
@@ -199,28 +211,10 @@ class GatewayServer:
                 ) from None
             raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 
-    def _on_alarm(self) -> None:
-        """Resume the channels whose throttle time has ended."""
-        self._alarm = None
-        for channel in self.context.mutes.due(now_monotonic_ms()):
-            connection = self._connections.get(channel)
-            if connection is not None:
-                connection.run(connection.channel.resume)
-        self.watch_mutes()
-
-    def _update_buffers(self) -> None:
-        """Count what all connections buffer, less what was sent meanwhile, and limit each if these are too many."""
-        connections = list(self._connections.values())
-        self.buffers.total += sum(connection.count_buffered() for connection in connections if connection.buffered)
-        self.context.stats.buffered_bytes = self.buffers.total
-        if self.buffers.update():
-            for connection in connections:
-                connection.limit_buffered()
-
     def _close_idle(self) -> None:
         """Close connections that do not authenticate in time, or are idle for too long."""
         now = time.monotonic()
-        for connection in list(self._connections.values()):
+        for connection in self.connections:
             if connection.closing_at is not None:
                 continue
             if not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
@@ -233,22 +227,36 @@ class GatewayServer:
     def _abort_unclosed(self) -> None:
         """Abort closed connections whose clients do not read the sent data, or do not end TLS on their side."""
         now = time.monotonic()
-        for connection in list(self._connections.values()):
+        for connection in self.connections:
             if connection.closing_at is not None and now - connection.closing_at > _CLOSE_SECONDS:
                 connection.abort()
 
     async def _drain(self) -> None:
         """Respond to open requests for a limited time, and close each connection when it has none."""
         deadline = Deadline(self._settings.decision_timeout_seconds + _BROKER_SECONDS)
-        for connection in self._connections.values():
+        for connection in self.connections:
             connection.stop_reading()
-        while self._connections and not deadline.has_passed:
+        while self.connections and not deadline.has_passed:
             self.context.stats.looped_at = time.monotonic()
-            for connection in list(self._connections.values()):
+            for connection in self.connections:
                 if connection.channel.is_idle:
                     connection.close()
-            self._update_buffers()
+            self.connections.update_buffers()
             self._abort_unclosed()
             await asyncio.sleep(_DRAIN_TICK_SECONDS)
-        for connection in list(self._connections.values()):
+        for connection in self.connections:
             connection.abort()
+
+
+async def _check_address(node: int, broker: Address, ask: _Ask) -> None:
+    """Check that the broker at an address advertises it as its own."""
+    if (await ask(broker)).get(node) != broker:
+        raise ClusterError(f"{broker[0]}:{broker[1]} does not advertise this address itself")
+
+
+async def _first_answer(brokers: Sequence[Address], ask: _Ask) -> dict[int, Address]:
+    """Return what the first broker that answers advertises; nothing if none does, which is noticed elsewhere."""
+    for broker in brokers:
+        with suppress(Exception):
+            return await ask(broker)
+    return {}

@@ -6,10 +6,9 @@ import resource
 import threading
 from functools import partial
 
+from jobs.gateway.brokers import advertised_addresses, follow_brokers
 from jobs.gateway.encryption import make_encryption
-from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.probe import advertised_addresses, follow_brokers, follow_joins
-from jobs.gateway.server import GatewayServer
+from jobs.gateway.server import GatewayServer, plan_listeners
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
@@ -87,7 +86,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             server = GatewayServer(context, decisions, rates, own, encryption)
             followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
             if not own.listeners:
-                followers.append(follow_joins(server, brokers, lambda broker: addresses_from([broker])))
+                followers.append(server.follow_joins(brokers, lambda broker: addresses_from([broker])))
             tasks = [asyncio.create_task(follower) for follower in followers]
             await server.serve(listeners, stop)
         for task in tasks:

@@ -74,7 +74,7 @@ def test_a_broker_that_joins_is_reached_through_the_gateway(nodes, settings, tmp
     """It gets its own port while the gateway runs."""
     *_, last = nodes
     direct = admin_of(settings)
-    often = {"jobs.gateway.probe._CHECK_SECONDS": 0.2}
+    often = {"jobs.gateway.server.CHECK_SECONDS": 0.2}
     last.stop()
     with ExitStack() as stack:
         try:

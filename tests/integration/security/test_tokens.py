@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from jobs.enforce.query import start_enforce
+from jobs.gateway.brokers import advertised_addresses
 from jobs.gateway.encryption import Encryption
-from jobs.gateway.probe import advertised_addresses
 from jobs.spark.queries import run_until
 from jobs.storage.run import Run
 from quota.errors import ClusterError

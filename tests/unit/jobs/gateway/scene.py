@@ -1,14 +1,13 @@
-"""A client's connection without sockets: its transport, its broker's, and the server that it belongs to."""
+"""A client's connection without sockets: its transport, its broker's, and what it shares with others."""
 
 import asyncio
 
 from jobs.gateway.buffers import Buffers
 from jobs.gateway.connection import ClientConnection
-from jobs.gateway.listeners import Listener
 from quota.records.decision_request import DecisionReply
 from tests.unit.quota.gateway.play import FakePorts, Play, decision_on
 
-LISTENER = Listener(1, ("kafka", 9092))
+BROKER = ("kafka", 9092)
 
 
 class FakeTransport:
@@ -76,12 +75,13 @@ class FakeRates:
             raise
 
 
-class ConnectionHost:
-    """A server's interface, operated by hand: the broker is connected when `connected` is set."""
+class FakeConnections:
+    """What connections share, operated by hand: the broker is connected when `connected` is set."""
 
     def __init__(self, context, user):
         self.context = context
         self.user = user
+        self.encryption = self
         self.decisions = FakeDecisions()
         self.rates = FakeRates()
         self.gone = []
@@ -109,15 +109,13 @@ class ConnectionHost:
         self.buffers.total += more
         self.buffers.update()
 
-    async def connect(self, _listener, _certificate, make):
+    async def connect(self, connection, _broker, _certificate):
         self.attempts += 1
         await self.connected.wait()
         if self.error:
             raise self.error
-        self.broker = FakeTransport()
-        self.made = make()
-        self.made.connection_made(self.broker)
-        return self.made
+        self.broker, self.made = FakeTransport(), connection
+        connection.connection_made(self.broker)
 
 
 class Scene:
@@ -126,9 +124,9 @@ class Scene:
     def __init__(self, protocol, user=None, **options):
         """Take the user of the client's certificate, or the reason why there is none; `options` are the context's."""
         self.play = Play(protocol, **options)
-        self.host = ConnectionHost(self.play.context, user)
+        self.host = FakeConnections(self.play.context, user)
         self.client = FakeTransport()
-        self.connection = ClientConnection(self.host, LISTENER, "192.0.2.1")
+        self.connection = ClientConnection(self.host, BROKER, "192.0.2.1")
         self.play.channel = self.connection.channel
         self.play.ports = self.ports = FakePorts()
         self.open()

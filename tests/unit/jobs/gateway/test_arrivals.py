@@ -12,8 +12,7 @@ import pytest
 
 from jobs.gateway.arrivals import peer_of
 from jobs.gateway.encryption import make_encryption
-from jobs.gateway.listeners import Listener
-from jobs.gateway.server import GatewayServer
+from jobs.gateway.server import GatewayServer, Listener
 from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings

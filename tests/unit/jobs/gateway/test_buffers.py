@@ -13,8 +13,7 @@ import pytest
 
 from jobs.gateway import buffers
 from jobs.gateway.encryption import Encryption, make_encryption
-from jobs.gateway.listeners import Listener
-from jobs.gateway.server import GatewayServer
+from jobs.gateway.server import GatewayServer, Listener
 from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
@@ -66,7 +65,7 @@ async def flood(writer, data, piece=SMALL, seconds=0.0):
 
 def transports(made):
     """Return the transports of clients and to brokers."""
-    both = [(each._transport, each._broker.transport) for each in made._connections.values() if each._broker]  # noqa: SLF001
+    both = [(each._transport, each._broker.transport) for each in made.connections if each._broker]  # noqa: SLF001
     return [transport for pair in both for transport in pair]
 
 
@@ -88,8 +87,8 @@ async def settled(made):
     seen, since = -1, time.monotonic()
     async with asyncio.timeout(60):
         while time.monotonic() < since + 0.5:
-            if made.buffers.total != seen:
-                seen, since = made.buffers.total, time.monotonic()
+            if made.connections.buffers.total != seen:
+                seen, since = made.connections.buffers.total, time.monotonic()
             await asyncio.sleep(0.02)
     return seen
 
@@ -106,7 +105,7 @@ class Served:
 
     @property
     def is_crowded(self):
-        return self.made.buffers.is_crowded
+        return self.made.connections.buffers.is_crowded
 
     async def connect(self):
         """Connect one more client, and begin its request."""
@@ -152,7 +151,7 @@ async def served(protocol, tmp_path, tls):
             stop.set()
             await serving
             broker.may_read.set()
-            await eventually(lambda: not (made._connections or broker.connections))  # noqa: SLF001
+            await eventually(lambda: not (made.connections or broker.connections))
 
 
 @pytest.fixture
@@ -207,11 +206,11 @@ async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(protocol
         sending = await scene.fill(3000, 0.003)  # TLS holds some of them
         await settled(scene.made)
         monkeypatch.setattr(buffers, "_RELIEVED_BYTES", 10 * CLIENTS * ONE)
-        for connection in list(scene.made._connections.values()):  # noqa: SLF001
+        for connection in scene.made.connections:
             connection.abort()
         await asyncio.sleep(0)
-        scene.made._update_buffers()  # noqa: SLF001 as `serve` does
+        scene.made.connections.update_buffers()  # as `serve` does
         assert not scene.is_crowded
-        await eventually(lambda: scene.made.buffers.total == 0)
+        await eventually(lambda: scene.made.connections.buffers.total == 0)
         await sending
         assert not scene.serving.done()

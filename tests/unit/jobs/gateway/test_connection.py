@@ -98,7 +98,7 @@ async def test_a_client_that_disconnects_during_the_connection_to_the_broker_lea
 
 async def test_a_broker_that_does_not_take_the_rest_is_disconnected(on, monkeypatch):
     """What a client sent before it left is kept for a time, also if the other side has ended TLS already."""
-    monkeypatch.setattr("jobs.gateway.connection._DELIVERY_SECONDS", 0.01)
+    monkeypatch.setattr("jobs.gateway.brokers._DELIVERY_SECONDS", 0.01)
     on.receive(metadata(on))
     await on.connect()
     on.host.broker.closed = True

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from jobs.gateway import buffers
-from jobs.gateway.encryption import certificate_requests, make_encryption
+from jobs.gateway.encryption import make_encryption
 from jobs.gateway.issuer import Issuer
 from quota.errors import BadInput
 from quota.settings import load_settings
@@ -29,55 +29,6 @@ def certificates(tmp_path_factory):
 
 async def serve(_reader, writer):
     writer.close()
-
-
-async def handshake(server, client):
-    """Connect once, as the gateway does."""
-    async with await asyncio.start_server(serve, HOST, 0, ssl=server) as listening:
-        try:
-            reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
-            await reader.read()
-            writer.close()
-        except OSError:  # without a certificate where one is required
-            pass
-
-
-def contexts(certificates, auth):
-    """Return the contexts of a broker that requests certificates as told, and of the gateway."""
-    authority, own = certificates
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(own.path, own.key)
-    server.load_verify_locations(authority.path)
-    server.verify_mode = auth
-    return server, ssl.create_default_context(cafile=str(authority.path))
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize(
-    ("auth", "requested"), [(ssl.CERT_NONE, False), (ssl.CERT_OPTIONAL, True), (ssl.CERT_REQUIRED, True)]
-)
-def test_a_request_for_a_certificate_is_seen(certificates, version, auth, requested):
-    """It is seen whether or not the connection succeeds, and only if it is requested."""
-    server, client = contexts(certificates, auth)
-    server.maximum_version = version
-    with certificate_requests(client) as requests:
-        asyncio.run(handshake(server, client))
-    assert bool(requests) == requested
-    seen = len(requests)
-    asyncio.run(handshake(server, client))
-    assert len(requests) == seen
-
-
-@pytest.mark.anyio
-async def test_only_ones_own_connections_are_asked_for_certificates(certificates):
-    """Others are made with the same context meanwhile."""
-    server, client = contexts(certificates, ssl.CERT_OPTIONAL)
-    other = asyncio.create_task(handshake(server, client))
-    with certificate_requests(client) as requests:
-        await other
-        assert not requests
-        await handshake(server, client)
-        assert requests
 
 
 async def serial_seen(server, authority):

@@ -1,18 +1,20 @@
-"""A gateway's addresses, and the limits of its connections."""
+"""A gateway's ports, their brokers, the addresses that clients get, and the limits of connections."""
 
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
+from jobs.gateway.connection import Connections
 from jobs.gateway.encryption import Encryption, make_encryption
-from jobs.gateway.listeners import Listener
-from jobs.gateway.server import GatewayServer
+from jobs.gateway.server import GatewayServer, Listener, plan_listeners
 from jobs.sandbox.broker import free_port
-from quota.errors import BadInput
+from quota.errors import BadInput, ClusterError
+from quota.gateway.addresses import Addresses
 from quota.settings.connection import Security
 from quota.settings.gateway import GatewaySettings
 from tests.support.broker import Authority
@@ -27,7 +29,7 @@ def connection(peer="192.0.2.1"):
 
 def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(protocol):
     """Each counts from its acceptance until its end, also if that is reported twice, or comes before its opening."""
-    made = GatewayServer(make_context(protocol), None, None, GatewaySettings(max_connections=2), Encryption())
+    made = Connections(make_context(protocol), None, None, Encryption(), 2)
     first = connection()
     reason = "there are more than gateway.max_connections=2"
     assert [made.accepted() for _ in range(3)] == [None, None, reason]
@@ -52,8 +54,8 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch)
         active_at=1060.0,
         end=lambda reason, message: closed.append((reason, message)),
     )
-    made.accepted()
-    made.opened(dripping)
+    made.connections.accepted()
+    made.connections.opened(dripping)
     for now in (1060.0, 1061.0):
         monkeypatch.setattr("jobs.gateway.server.time.monotonic", lambda now=now: now)
         made._close_idle()  # noqa: SLF001
@@ -73,7 +75,7 @@ async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gatew
         plain = socket.create_connection(("127.0.0.1", port), 5)
         client = ssl.create_default_context(cafile=str(authority.path))
         with await asyncio.to_thread(client.wrap_socket, plain, server_hostname="127.0.0.1"):
-            await eventually(lambda: made._connections)  # noqa: SLF001 its handshake is done
+            await eventually(lambda: made.connections)  # its handshake is done
             await asyncio.wait_for(made._drain(), 15)  # noqa: SLF001
             assert not made.context.stats.connections
 
@@ -111,3 +113,118 @@ async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(protocol):
             socket.create_connection((host, port), 5).close()
         with pytest.raises(BadInput, match=f":::{port} is in use"):
             await made._listen(Listener(port, ("kafka-2", 9092)))  # noqa: SLF001
+
+
+ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
+
+
+def test_a_brokers_port_follows_from_its_node_id_alone():
+    """A broker that is down at a start shifts no other; responses are rewritten."""
+    settings = GatewaySettings(first_port=20_000, advertised_host="gw")
+    listeners, addresses = plan_listeners(settings, ADVERTISED)
+    assert listeners == [
+        Listener(20_000, ("kafka-1", 9092)),
+        Listener(20_001, ("kafka-2", 9092)),
+        Listener(20_004, ("kafka-5", 9093)),
+    ]
+    assert addresses.rewritten
+
+    without_first, _ = plan_listeners(settings, {node: ADVERTISED[node] for node in (2, 5)})
+    assert without_first == listeners[1:]
+    with_zero, _ = plan_listeners(settings, {0: ("kafka-0", 9092), **ADVERTISED})
+    assert with_zero == [Listener(19_999, ("kafka-0", 9092)), *listeners]
+
+
+def test_brokers_that_advertise_the_gateway_are_left_unchanged():
+    """Each broker has a separate listener."""
+    settings = GatewaySettings(
+        advertised_by="brokers", advertised_host="gw", listeners=["20001=kafka-1:9094", "20002=kafka-2:9094"]
+    )
+    listeners, addresses = plan_listeners(settings, {1: ("gw", 20_001), 2: ("gw", 20_002)})
+    assert [listener.broker for listener in listeners] == [("kafka-1", 9094), ("kafka-2", 9094)]
+    assert not addresses.rewritten
+
+
+@pytest.mark.parametrize(
+    ("settings", "advertised", "expected"),
+    [
+        (
+            {"advertised_by": "brokers", "listeners": ["20001=kafka-1:9094"], "advertised_host": "gw"},
+            {1: ("kafka-1", 9092)},
+            (
+                "brokers advertise kafka-1:9092, but the gateway's addresses are gw:20001; "
+                "the brokers' advertised.listeners must"
+            ),
+        ),
+        (
+            {"listeners": ["20001=kafka-1:9092"]},
+            {1: ("kafka-1", 9092), 2: ("kafka-2", 9092)},
+            (
+                "brokers advertise kafka-2:9092, but the gateway's addresses are kafka-1:9092; "
+                "gateway.listeners must name each"
+            ),
+        ),
+        ({"first_port": 65_535}, ADVERTISED, "the broker with node id 2 would have port 65536; give its port in"),
+        ({"first_port": 1}, {0: ("kafka-0", 9092)}, "the broker with node id 0 would have port 0; give its port in"),
+        ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is rejected
+    ],
+)
+def test_settings_with_which_clients_bypass_the_gateway_are_rejected(settings, advertised, expected):
+    """The line has the advertised address, and what to change."""
+    with pytest.raises(BadInput) as error:
+        plan_listeners(GatewaySettings(**settings), advertised)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.anyio
+async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(protocol, monkeypatch, caplog):
+    """What fails is tried again, and logged once; a known broker that does not answer does not matter."""
+    monkeypatch.setattr("jobs.gateway.server.CHECK_SECONDS", 0.001)
+    port = free_port()
+    settings = GatewaySettings(first_port=port)
+    first, second, moved = ("kafka-1", 9092), ("kafka-2", 9092), ("kafka-2b", 9092)
+    context = make_context(protocol, addresses=Addresses({first: ("127.0.0.1", port)}))
+    server = GatewayServer(context, None, None, settings, Encryption())
+    await server._open(Listener(port, first))  # noqa: SLF001
+    context.stats.is_serving = True
+    advertised, asked = {1: first}, Counter()
+    silent = {second}
+    third = "kafka-3", 9092  # no port is left for it
+
+    async def ask(broker):
+        asked[broker] += 1
+        if broker in silent:
+            raise ClusterError(f"{broker[0]} does not answer")
+        return dict(advertised)
+
+    def own_address(broker):
+        ((replaced,), _) = context.addresses.replaced([{"host": broker[0], "port": broker[1]}])
+        return replaced["host"], replaced["port"]
+
+    following = asyncio.create_task(server.follow_joins([first], ask))
+    advertised |= {70_000: third, 2: second}
+    await eventually(lambda: asked[second] > 2)
+    assert context.addresses.foreign([second])
+    silent.clear()
+    await eventually(lambda: not context.addresses.foreign([second]))
+    assert own_address(second) == ("127.0.0.1", port + 1)
+    advertised[2] = moved
+    await eventually(lambda: server.serves(2, moved))
+    assert own_address(moved) == ("127.0.0.1", port + 1)
+    assert context.addresses.foreign([second])
+
+    silent.add(first)
+    advertised[1], advertised[2] = moved, second  # they swap their addresses, as new pods may
+    await eventually(lambda: server.serves(1, moved) and server.serves(2, second))
+    assert (own_address(moved), own_address(second)) == (("127.0.0.1", port), ("127.0.0.1", port + 1))
+    following.cancel()
+    for listening in server._servers.values():  # noqa: SLF001
+        listening.close()
+    assert sorted(record.getMessage() for record in caplog.records if record.levelname == "ERROR") == [
+        "the broker with node id 2 has no port of this gateway: kafka-2 does not answer",
+        (
+            f"the broker with node id 70000 has no port of this gateway: gateway.first_port={port}: the broker with "
+            f"node id 70000 would have port {port + 69_999}; give its port in gateway.listeners"
+        ),
+    ]
