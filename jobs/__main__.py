@@ -1,6 +1,6 @@
 """The program `mutation-quota`: the versions are printed without the imports of all commands, which take 0.3 s."""
 
-import jobs.stopping  # noqa: F401 the first import: it handles Ctrl-C during the others
+import jobs.signals  # noqa: F401 the first import: it handles Ctrl-C during the others
 
 # isort: split
 import sys

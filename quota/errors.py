@@ -4,6 +4,12 @@ import enum
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+NO_SPACE = "No space left on device"
+"""In errors of a full disk."""
+
+FREE_SPACE = "; free some space there"
+"""The end of the message about a table that needs more space."""
+
 
 class MutationQuotaError(Exception):
     """The base of all errors; the command line prints the message and exits with `exit_code`."""
@@ -36,6 +42,10 @@ class BadRecord(MutationQuotaError):
 
 class ClusterError(MutationQuotaError):
     """A Kafka cluster that cannot be reached, or is not set up as the jobs need it."""
+
+
+class StoreError(MutationQuotaError):
+    """A file or table of a storage root cannot be read or written."""
 
 
 class Interrupted(MutationQuotaError):

@@ -8,9 +8,9 @@ from collections import Counter
 import hypothesis
 import pytest
 
+from jobs.installation import jars_folder
 from jobs.sandbox import broker as sandbox
 from jobs.sandbox.broker import Broker, with_plaintext_cluster
-from jobs.spark.installation import jars_folder
 from jobs.spark.session import session
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings

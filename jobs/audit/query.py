@@ -10,13 +10,12 @@ from pyspark.sql.types import StructType
 from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.upkeep.schedule import Upkeep
+from jobs.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
-from jobs.spark.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.queries import trigger
-from jobs.storage.retention import check_gaps
-from jobs.storage.run import Run
-from jobs.storage.starting import check_stateless_checkpoint
+from jobs.storage.files import Run
+from jobs.storage.resumption import check_gaps, check_stateless_checkpoint
 from quota.settings import Settings
 
 NAME = "audit"

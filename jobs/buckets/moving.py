@@ -18,13 +18,13 @@ from jobs.buckets.listing import no_buckets_error
 from jobs.buckets.saved import BucketFileHeader, SavedBuckets
 from jobs.buckets.store import read_state
 from jobs.spark.failures import query_errors
-from jobs.spark.progress import command_session, with_progress
 from jobs.spark.queries import check_queries
+from jobs.spark.session import command_session, with_progress
 from jobs.spark.worker import prepare_worker
 from jobs.storage.checkpoint import ENFORCE, Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
-from jobs.storage.run import Run, run_on
-from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
+from jobs.storage.files import Run, run_on
+from jobs.storage.resumption import check_stateful_checkpoint, replace_checkpoint
 from jobs.storage.stored_files import ReadableFiles, check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
 from jobs.spark.failures import QueryFailed, query_errors
-from jobs.spark.progress import command_session, with_progress
+from jobs.spark.session import command_session, with_progress
 from jobs.storage.checkpoint import ENFORCE, Checkpoint
-from jobs.storage.run import Run, run_on
+from jobs.storage.files import Run, run_on
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
 from schemas.documents.quotas import Buckets

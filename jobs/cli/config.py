@@ -6,7 +6,7 @@ import typer
 
 from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text, print_warnings
-from jobs.spark.installation import jars_folder
+from jobs.installation import jars_folder
 from quota.callbacks.instance import check_callbacks
 from quota.errors import NotFound
 from quota.planning.warnings import user_warnings

@@ -14,7 +14,7 @@ def dashboard(*, kafka: KafkaOptions) -> None:
     """
     settings = kafka.read()
     from jobs.dashboard.server import serve_dashboard
-    from jobs.stopping import stop_signals
+    from jobs.signals import stop_signals
     from quota.callbacks.instance import check_callbacks
 
     check_callbacks(settings.quota.callbacks)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Literal, TextIO
 
-from jobs.spark.log_lines import log_as_json
+from jobs.log_lines import log_as_json
 from quota.settings.sections import LoggingSettings
 
 _OWN = ("jobs", "quota")

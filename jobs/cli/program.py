@@ -40,9 +40,9 @@ from jobs.cli.quotas import files as quota_files
 from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.kafka_configs import EntityCommand
 from jobs.cli.versions import version_lines
-from jobs.spark.installation import missing_package
-from jobs.spark.log_lines import logs_as_json
-from jobs.stopping import exit_interrupted, watch_interrupts
+from jobs.installation import missing_package
+from jobs.log_lines import logs_as_json
+from jobs.signals import exit_interrupted, watch_interrupts
 from quota.errors import BadInput, MutationQuotaError
 from quota.text import escaped
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, TargetOptions
-from jobs.spark.installation import check_extras
+from jobs.installation import check_extras
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.settings.types import MAX_PORT
@@ -42,7 +42,7 @@ def broker(
       mutation-quota broker --port 0 --data /tmp/broker
     """
     from jobs.sandbox.broker import embedded_broker
-    from jobs.stopping import stop_signals
+    from jobs.signals import stop_signals
 
     with embedded_broker(where.read(), port, data) as running, stop_signals() as stop:
         print(f"ready {running.address}", flush=True)

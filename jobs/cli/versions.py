@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-from jobs.spark.installation import jars_folder, kafka_protocol
+from jobs.installation import jars_folder, kafka_protocol
 from quota.errors import BadInput
 from schemas import versions
 

@@ -20,7 +20,7 @@ from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import View
 from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
-from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, ProbeResult
+from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadInput, BadRecord
 from quota.explanation.explanation import Neighbours, explain

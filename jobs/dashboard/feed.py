@@ -9,7 +9,7 @@ import msgspec
 
 from jobs.dashboard.decisions import KEPT_MS
 from jobs.dashboard.state import LiveState
-from jobs.metrics.health.probe import STARTING
+from jobs.metrics.endpoint import STARTING
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.requests_and_answers import AnswerReader

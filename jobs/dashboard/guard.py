@@ -14,7 +14,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH
+from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH
 
 _LOGIN = "/login"
 _OPEN_TO_ALL = (_LOGIN, "/assets/dashboard.css", HEALTH_PATH, READINESS_PATH)

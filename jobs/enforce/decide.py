@@ -11,8 +11,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from jobs.enforce.packing import unpack_requests
 from jobs.enforce.state import decode_bucket, encode_bucket
-from jobs.spark.keyed.stage import KeyedStage
-from jobs.spark.keyed.state import KeyState
+from jobs.spark.keyed import KeyedStage, KeyState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide_next
 from quota.admission.policy import Policy

@@ -5,16 +5,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.decide import EnforceConfig, decide_requests
 from jobs.enforce.resolve import resolve_requests
+from jobs.log_lines import QUERY_PROPERTY
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import kafka_options, read_requests
-from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
 from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import Deployment
-from jobs.storage.retention import check_gaps
-from jobs.storage.run import Run
-from jobs.storage.starting import check_stateful_checkpoint
+from jobs.storage.files import Run
+from jobs.storage.resumption import check_gaps, check_stateful_checkpoint
 from quota.admission.policy import Policy
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import max_answer_bytes

@@ -10,12 +10,10 @@ from typing import Any, Final, Literal
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-from jobs.metrics.query_progress import QueryView
-from jobs.metrics.stats import FollowStats, PushStats
+from jobs.metrics.batches import QueryView
 from jobs.metrics.totals import DecisionTotals, TenantMetrics
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
-from quota.planning.cluster import KINDS
 from quota.records.decision import Outcome
 from quota.records.request import Operation
 
@@ -349,25 +347,6 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
     """Yield the metrics of an applier."""
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}
     yield family("mutation_quota_applied_topics_total", topics)
-
-
-def observer_families(stats: FollowStats) -> Iterator[Family]:
-    """Yield the metrics of an observer of request logs."""
-    yield family("mutation_quota_observed_requests_total", stats.requests)
-    yield family("mutation_quota_observed_mutations_total", stats.mutations)
-    yield family("mutation_quota_observed_rejected_topics_total", stats.rejected_topics)
-    yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
-    yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
-    yield family("mutation_quota_observed_invalid_bytes_total", stats.invalid_bytes)
-    yield family("mutation_quota_observed_behind_bytes", stats.behind_bytes)
-
-
-def push_families(stats: PushStats) -> Iterator[Family]:
-    """Yield the metrics of a service that pushes quotas; none before its first comparison."""
-    if stats.compared_at is not None:
-        yield family("mutation_quota_push_differing_quotas", {kind: stats.differing.get(kind, 0) for kind in KINDS})
-        yield family("mutation_quota_push_repaired_total", stats.repaired)
-        yield family("mutation_quota_push_last_comparison_timestamp_seconds", stats.compared_at)
 
 
 def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:

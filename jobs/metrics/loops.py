@@ -13,11 +13,10 @@ from typing import Final, Protocol
 from prometheus_client.metrics_core import Metric as Family
 
 from jobs.background import background
+from jobs.metrics.batches import QueryProgress, QueryView
 from jobs.metrics.collector import MetricsSource
+from jobs.metrics.endpoint import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult, ServiceEndpoint
 from jobs.metrics.families import STARTED, applier_families, family, query_families
-from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
-from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.kafka.reading import Partition

@@ -3,17 +3,19 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from prometheus_client.metrics_core import Metric as Family
 
-from jobs.metrics.stats import FollowStats
+from jobs.metrics.families import family
 from jobs.observe.importing import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
 from quota.kafka.producers import PositionWriter
-from quota.kafka.timing import Every
+from quota.kafka.timing import Every, LoopStats
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer, TopicSizes
 from quota.observation.request_log import mutation_lines, read_line
@@ -21,6 +23,7 @@ from quota.records import codec
 from quota.records.request import MutationRequest
 from quota.settings import Settings
 from quota.settings.principals import PrincipalRules
+from quota.text import plural
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +37,39 @@ _TRANSACTION_SECONDS = 60.0
 """The longest time for which the transaction of a killed observer can delay requests of others."""
 
 _decoder = msgspec.json.Decoder(dict[str, LogPosition])
+
+
+@dataclass(slots=True)
+class FollowStats(LoopStats):
+    """The counts of `observe follow`."""
+
+    requests: int = 0
+    mutations: int = 0
+    rejected_topics: int = 0
+    """Topics that the cluster itself has rejected by a quota."""
+    assumed_topics: int = 0
+    """Topics whose cost is not in the log."""
+    invalid_lines: int = 0
+    invalid_bytes: int = 0
+    behind_bytes: int = 0
+    """The bytes of the logs that are not read yet."""
+
+    def add(self, request: MutationRequest) -> None:
+        """Count a request that was written."""
+        self.requests += 1
+        if not request.validate_only:
+            self.mutations += sum(topic.partitions for topic in request.topics)
+        if request.observed is not None:
+            self.rejected_topics += sum(map(bool, request.observed.error_codes))
+            self.assumed_topics += len(request.observed.assumed)
+
+    def __str__(self) -> str:
+        return (
+            f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; rejected by the "
+            f"cluster: {plural(self.rejected_topics, 'topic')}; cost assumed of "
+            f"{plural(self.assumed_topics, 'topic')}; "
+            f"invalid lines: {self.invalid_lines:,} ({plural(self.invalid_bytes, 'byte')})"
+        )
 
 
 class Follower:
@@ -131,3 +167,14 @@ class Follower:
         self._stats.invalid_bytes += size
         if self._stats.invalid_lines <= _MAX_ERRORS_LOGGED:
             _log.warning("%s: %s", name, error)
+
+
+def observer_families(stats: FollowStats) -> Iterator[Family]:
+    """Yield the metrics of an observer of request logs."""
+    yield family("mutation_quota_observed_requests_total", stats.requests)
+    yield family("mutation_quota_observed_mutations_total", stats.mutations)
+    yield family("mutation_quota_observed_rejected_topics_total", stats.rejected_topics)
+    yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
+    yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
+    yield family("mutation_quota_observed_invalid_bytes_total", stats.invalid_bytes)
+    yield family("mutation_quota_observed_behind_bytes", stats.behind_bytes)

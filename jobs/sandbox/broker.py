@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from jobs.background import end_with_parent
-from jobs.spark.installation import jars_folder, java_program
+from jobs.installation import jars_folder, java_program
 from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline, Every

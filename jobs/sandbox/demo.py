@@ -19,7 +19,7 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.spark import claimed_deployment
 from jobs.spark.queries import check_queries, run_until, stop_after_batch
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter

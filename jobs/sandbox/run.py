@@ -15,10 +15,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.background import background
 from jobs.dashboard.server import serve_dashboard
-from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.loops import counted
-from jobs.metrics.queries import QueryHealth, QueryMetrics
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.queries import QueryHealth, QueryMetrics, QueryObserver
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import (
     HOST,
@@ -39,9 +38,9 @@ from jobs.sandbox.traffic import (
 )
 from jobs.services.gateway import serve_gateway
 from jobs.services.spark import claimed_deployment, observing, start_queries
+from jobs.signals import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import jvm_pid, kill_jvm
-from jobs.stopping import stop_signals
 from quota.callbacks.instance import check_callbacks
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter

@@ -14,7 +14,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jobs.spark.installation import jars_folder, java_program
+from jobs.installation import jars_folder, java_program
 from quota.kafka.librdkafka import reason
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record

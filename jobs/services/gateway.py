@@ -9,11 +9,11 @@ from functools import partial
 from jobs.gateway.brokers import advertised_addresses, follow_brokers
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.server import GatewayServer, plan_listeners
+from jobs.installation import kafka_protocol
+from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.families import gateway_families
-from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
-from jobs.spark.installation import kafka_protocol
-from jobs.stopping import stop_signals
+from jobs.signals import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes

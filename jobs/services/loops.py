@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from jobs.metrics.families import observer_families
-from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.loops import APPLIER, OBSERVER, ApplierMetrics, LoopHealth, LoopMetrics, counted
-from jobs.metrics.stats import FollowStats
-from jobs.observe.following import Follower
+from jobs.observe.following import Follower, FollowStats, observer_families
 from jobs.observe.tail import check_log
-from jobs.stopping import stop_signals
+from jobs.signals import stop_signals
 from quota.errors import BadInput
 from quota.kafka.applier import Applier, ApplierStats
 from quota.kafka.topics.preparation import prepare_topics

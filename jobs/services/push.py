@@ -4,23 +4,47 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
-from jobs.metrics.families import push_families
-from jobs.metrics.health.endpoint import ServiceEndpoint
+from prometheus_client.metrics_core import Metric as Family
+
+from jobs.metrics.endpoint import ServiceEndpoint
+from jobs.metrics.families import family
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics, counted
-from jobs.metrics.stats import PushStats
-from jobs.stopping import stop_signals
+from jobs.signals import stop_signals
 from quota.kafka.brokers.cluster_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
-from quota.kafka.timing import Every, now_ms
-from quota.planning.cluster import RateDifference, Wanted, differences, wanted_rates
+from quota.kafka.timing import Every, LoopStats, now_ms
+from quota.planning.cluster import KINDS, RateDifference, Wanted, differences, wanted_rates
 from quota.planning.plan import Step
 from quota.records.entity import QuotaEntity
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PushStats(LoopStats):
+    """The counts of `quotas push --follow`."""
+
+    pushed: int = 0
+    """Quotas set or removed on the cluster because the log had changed."""
+    repaired: int = 0
+    """Quotas set or removed on the cluster because somebody had changed them there."""
+    differing: Mapping[str, int] = field(default_factory=dict)
+    """Quotas that differ, by the kind of difference, as of the last comparison."""
+    compared_at: float | None = None
+    """The end of the last comparison [s since the epoch]."""
+
+    def __str__(self) -> str:
+        return f"quotas: {self.pushed} pushed, {self.repaired} repaired, {sum(self.differing.values())} differ"
+
+    def compare(self, differences: Iterable[RateDifference], now: float) -> None:
+        """Record the differences that a comparison found, at `now` [s since the epoch]."""
+        self.differing = Counter(difference.kind for difference in differences)
+        self.compared_at = now
 
 
 class Repair(Enum):
@@ -140,3 +164,11 @@ def _log_each(message: str, steps: Sequence[Step], level: int) -> None:
         _log.log(level, message, step)
     if len(steps) > _MAX_LOGGED:
         _log.log(level, message, f"and {len(steps) - _MAX_LOGGED} more")
+
+
+def push_families(stats: PushStats) -> Iterator[Family]:
+    """Yield the metrics of a service that pushes quotas; none before its first comparison."""
+    if stats.compared_at is not None:
+        yield family("mutation_quota_push_differing_quotas", {kind: stats.differing.get(kind, 0) for kind in KINDS})
+        yield family("mutation_quota_push_repaired_total", stats.repaired)
+        yield family("mutation_quota_push_last_comparison_timestamp_seconds", stats.compared_at)

@@ -15,16 +15,16 @@ from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import start_audit
 from jobs.audit.upkeep.schedule import stopping_upkeep
 from jobs.enforce.query import start_enforce
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.queries import QueryObserver
+from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import run_until, stop_after_batch, stop_all
 from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import TopicGone, claim_storage
+from jobs.storage.files import Run, run_on
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, check_free, hold_lease
-from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
-from jobs.storage.run import Run, run_on
 from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics

@@ -8,15 +8,14 @@ from jobs.audit.query import start_audit
 from jobs.buckets.moving import check_restorable, restore_buckets
 from jobs.buckets.saved import read_buckets
 from jobs.enforce.query import start_enforce
-from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.queries import QueryHealth, QueryMetrics
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.endpoint import ServiceEndpoint
+from jobs.metrics.queries import QueryHealth, QueryMetrics, QueryObserver
 from jobs.services.spark import check_root, claimed_deployment, observing, run_queries, start_queries
+from jobs.signals import stop_signals
 from jobs.spark.failures import query_errors
-from jobs.stopping import stop_signals
 from jobs.storage.checkpoint import ENFORCE, current_folder
 from jobs.storage.deployment import Deployment
-from jobs.storage.starting import reset_checkpoint
+from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.instance import check_callbacks
 from quota.kafka.quotas.log import read_log

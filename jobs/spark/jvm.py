@@ -4,6 +4,7 @@ PySpark starts it and connects to it; this class takes the place of the process 
 return it before the JVM is ready: an interrupt during that time would leave it running.
 """
 
+import hashlib
 import logging
 import os
 import shlex
@@ -12,17 +13,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
 from pyspark import SparkConf, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
-from jobs.spark.installation import java_program
-from jobs.stopping import Killable
+from jobs.installation import java_program
+from jobs.signals import Killable
 from quota.errors import MutationQuotaError
 
 _OPENED = (
@@ -53,6 +55,11 @@ _TEMPORARY = "/tmp"  # noqa: S108 a new folder is created in it; a longer path c
 
 _SESSION = 3
 """The index of the session in `/proc/PID/stat`, among the fields after the name."""
+
+_log = logging.getLogger(__name__)
+
+SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+"""Options of a JVM that logs nothing about its archive."""
 
 
 class Jvm(Killable):
@@ -180,3 +187,36 @@ def _session_members(session: int) -> Iterator[int]:
             fields = Path(folder, "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             if int(fields[_SESSION]) == session:
                 yield int(folder.name)
+
+
+class ClassArchive:
+    """The archive of a program, for these jars and this Java, in a folder of archives."""
+
+    def __init__(self, folder: Path, program: str, jars: Iterable[Path]) -> None:
+        self._name = program.replace(" ", "-")
+        files = [java_program().resolve(), *sorted(jars)]
+        facts = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+        self._file = folder / f"{self._name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}.jsa"
+        self._written = self._file.with_suffix(f".{token_hex(4)}")
+
+    def options(self) -> str:
+        """Return the JVM's options, quoted for Spark: to use the archive, or to write it at the end."""
+        if self._file.exists():
+            return f'"-XX:SharedArchiveFile={self._file}" {SILENT}'
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            _log.warning("no class archive, so starts take longer: %s", error)
+            return ""
+        return f'"-XX:ArchiveClassesAtExit={self._written}" {SILENT}'
+
+    def save(self, *, ended: bool) -> None:
+        """Replace older archives with the one that the JVM wrote; discard it if the JVM did not exit by itself."""
+        try:
+            if ended and self._written.exists():
+                for older in self._file.parent.glob(f"{self._name}-{'?' * 16}.jsa"):
+                    older.unlink(missing_ok=True)
+                self._written.rename(self._file)
+            self._written.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("the class archive was not saved: %s", error)

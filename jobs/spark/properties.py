@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 
-from jobs.spark.installation import conf_file, spark_jars
-from jobs.spark.log_lines import SERVICE_VARIABLE
+from jobs.installation import conf_file, spark_jars
+from jobs.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 from quota.errors import BadInput
 from quota.settings import Settings

@@ -3,11 +3,12 @@
 import os
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyspark
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
@@ -16,12 +17,13 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from jobs.spark.class_archive import ClassArchive
-from jobs.spark.installation import spark_jars
-from jobs.spark.jvm import Jvm
-from jobs.spark.operator_advice import with_operator_advice
+from jobs.background import background
+from jobs.installation import spark_jars
+from jobs.progress import Tell, progress
+from jobs.signals import killing_on_signal
+from jobs.spark.failures import with_operator_advice
+from jobs.spark.jvm import ClassArchive, Jvm
 from jobs.spark.properties import spark_properties, submitted_properties
-from jobs.stopping import killing_on_signal
 from quota.settings import Settings
 from quota.settings.connection import ALLOWED_URLS
 from quota.settings.secrets import is_secret, mask_logins
@@ -33,6 +35,10 @@ _PROGRAM = "mutation-quota"
 """The prefix of the names of all applications."""
 
 _END_SECONDS = 30.0
+
+T = TypeVar("T")
+
+_UPDATE_SECONDS = 0.2
 
 
 @contextmanager
@@ -151,3 +157,32 @@ def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
         if key not in hidden and not is_secret(key) and mask_logins(value) == value
     ]
     return SparkConf(loadDefaults=False).setAll(visible)
+
+
+@contextmanager
+def command_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+    """Provide a session as `session` does, for a command that prints a result: standard error tells of the start."""
+    with ExitStack() as stack:
+        with progress("starting Spark"):
+            spark = stack.enter_context(session(settings, name, log))
+        yield spark
+
+
+def with_progress(spark: SparkSession, description: str, work: Callable[[], T]) -> T:
+    """Return the result of `work`; standard error tells how many of the tasks of its stages are done."""
+    with (
+        progress(description) as tell,
+        background(lambda stop: _count_tasks(spark, tell, description, stop), "count-tasks"),
+    ):
+        return work()
+
+
+def _count_tasks(spark: SparkSession, tell: Tell, description: str, stop: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    with suppress(Py4JError, OSError):  # the JVM may have exited, which the work reports
+        while not stop.wait(_UPDATE_SECONDS):
+            stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+            tasks = sum(stage.numTasks for stage in stages if stage)
+            completed = sum(stage.numCompletedTasks for stage in stages if stage)
+            if tasks:
+                tell(f"{description}: {completed:,} of {tasks:,} tasks")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from pyspark import TaskContext
 
-from jobs.spark.log_lines import QUERY_PROPERTY, SERVICE_VARIABLE, log_as_json
+from jobs.log_lines import QUERY_PROPERTY, SERVICE_VARIABLE, log_as_json
 from quota.callbacks.instance import close_callbacks
 
 MEMORY_VARIABLE = "MUTATION_QUOTA_WORKER_BYTES"

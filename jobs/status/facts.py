@@ -18,8 +18,8 @@ from jobs.audit import query
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
 from jobs.audit.upkeep.maintain import last_daily
+from jobs.metrics.endpoint import READINESS_PATH
 from jobs.metrics.families import STARTED
-from jobs.metrics.health.probe import READINESS_PATH
 from jobs.storage.checkpoint import ENFORCE, Checkpoint
 from jobs.storage.deployment import Deployment
 from jobs.storage.lease import is_held

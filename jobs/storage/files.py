@@ -1,7 +1,9 @@
 """Files of a storage root that queries use: on a disk without Hadoop, and by Hadoop anywhere else."""
 
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Self
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
@@ -124,3 +126,28 @@ def _write(stream: Any, text: str) -> None:  # noqa: ANN401 a Java object
 
 def _class_of(error: Py4JJavaError) -> str:
     return str(error.java_exception.getClass().getName())
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What queries are started with."""
+
+    spark: SparkSession
+    settings: Settings
+    files: Files
+    """The files of the storage root."""
+
+    @classmethod
+    def on(cls, spark: SparkSession, settings: Settings) -> Self:
+        """Return a run that connects to the storage root for the rest of the session."""
+        return cls(spark, settings, open_files(spark, settings))
+
+
+@contextmanager
+def run_on(spark: SparkSession, settings: Settings) -> Iterator[Run]:
+    """Provide a run whose connection to the storage root is closed at the end of the block."""
+    run = Run.on(spark, settings)
+    try:
+        yield run
+    finally:
+        run.files.close()

@@ -9,14 +9,21 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, FileType
 
 from jobs.storage.whole_file import write_whole
-from jobs.store_errors import StoreError, store_error
+from quota.errors import FREE_SPACE, NO_SPACE, StoreError
 from quota.settings import Settings
-from quota.settings.storage import DEPLOYMENT_FILE, StorageSettings
+from quota.settings.storage import DEPLOYMENT_FILE, S3_SCHEME, StorageSettings
 
 _STORE_ERRORS = (OSError, DeltaError)
 
 QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "timeout": "5s"}
 """deltalake's limits for an object store; `StorageSettings.deltalake` allows it more."""
+
+_CAUSE = "↳"
+"""An arrow before each cause in the multi-line errors of deltalake."""
+_ORNAMENTS = ("\x1b[31m", "\x1b[0m", _CAUSE)
+"""The arrows, and their colours."""
+
+_MAX_REASON = 200
 
 
 class ReadableFiles(Protocol):
@@ -161,3 +168,24 @@ def check_store(settings: Settings) -> None:
     """Check within seconds that a root in S3 can be reached; other roots are not checked."""
     if settings.storage.is_s3:
         stored_files(settings, QUICK).read(DEPLOYMENT_FILE)
+
+
+def store_error(root: str, path: str, problem: str, text: str) -> StoreError:
+    """Return the error about a file or table of a storage root on a disk or in an object store."""
+    if NO_SPACE in text:
+        advice = FREE_SPACE
+    elif root.startswith(S3_SCHEME):
+        text = text.rpartition(_CAUSE)[2]  # the causes before it are deltalake's steps
+        advice = "; see docs/how-to/platforms/s3.md#errors"
+    else:
+        options = ", and storage.options" if "://" in root else ""
+        advice = f"; check that storage.root is reachable and complete{options}"
+    return StoreError(f"{root}/{path} {problem}: {one_line(text)}{advice}")
+
+
+def one_line(text: str) -> str:
+    """Return the text of a library's error as one line of at most 200 characters."""
+    for ornament in _ORNAMENTS:
+        text = text.replace(ornament, "")
+    lines = (line.strip() for line in text.splitlines())
+    return ": ".join(line.rstrip(".") for line in lines if line)[:_MAX_REASON]

@@ -10,20 +10,19 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
+from jobs.metrics.batches import QueryProgress, QueryView
 from jobs.metrics.families import (
     METRICS,
     applier_families,
     decision_families,
     family,
     gateway_families,
-    observer_families,
-    push_families,
     query_families,
 )
-from jobs.metrics.query_progress import QueryProgress, QueryView
-from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
+from jobs.observe.following import FollowStats, observer_families
 from jobs.sandbox.broker import free_port
+from jobs.services.push import PushStats, push_families
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.records.dead_letter import DeadLetter

@@ -15,7 +15,7 @@ import pytest
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.run import embedded_gateway
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas.writer import write_record

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.metrics.queries import QueryHealth
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.queries import QueryHealth, QueryObserver
 from quota.settings import load_settings
 from tests.support.waiting import until
 

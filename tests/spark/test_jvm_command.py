@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyspark
 
-from jobs.spark.installation import java_program
+from jobs.installation import java_program
 from jobs.spark.jvm import java_command
 
 HOME = Path(pyspark.__file__).parent

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from jobs.installation import jars_folder, java_program
 from jobs.sandbox.broker import HOST, Broker, free_port
-from jobs.spark.installation import jars_folder, java_program
 from tests.support.checkout import CHECKOUT
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"

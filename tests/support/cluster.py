@@ -3,8 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
+from jobs.installation import jars_folder
 from jobs.sandbox.broker import HOST, Broker, free_port
-from jobs.spark.installation import jars_folder
 from quota.errors import ClusterError
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings.connection import Connection

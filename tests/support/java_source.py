@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from jobs.spark.installation import java_program
+from jobs.installation import java_program
 from quota.errors import ClusterError
 from tests.support.programs import JVM_OPTIONS
 

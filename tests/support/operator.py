@@ -7,12 +7,12 @@ from confluent_kafka import TopicPartition
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.queries import QueryObserver
 from jobs.services.spark import observing
-from jobs.spark.operator_advice import with_operator_advice
+from jobs.spark.failures import with_operator_advice
 from jobs.spark.queries import run_until
 from jobs.storage.checkpoint import current_folder
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity

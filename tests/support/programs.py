@@ -15,7 +15,7 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from pathlib import Path
 from unittest import mock
 
-from jobs.spark.class_archive import SILENT
+from jobs.spark.jvm import SILENT
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
@@ -107,14 +107,14 @@ class _Stream(io.TextIOWrapper):
 @contextmanager
 def given_session(spark):
     """Give a session to commands that otherwise start one."""
-    from jobs.spark.operator_advice import with_operator_advice  # noqa: PLC0415 it imports Spark
+    from jobs.spark.failures import with_operator_advice  # noqa: PLC0415 it imports Spark
 
     @contextmanager
     def session(settings, *_, **__):
         with with_operator_advice(settings):
             yield spark
 
-    with mock.patch("jobs.spark.progress.session", session), mock.patch("jobs.services.spark.session", session):
+    with mock.patch("jobs.spark.session.session", session), mock.patch("jobs.services.spark.session", session):
         yield
 
 

@@ -5,12 +5,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from jobs.spark.keyed import stage
+from jobs.spark import keyed
 
 
 @contextmanager
 def another_release() -> Iterator[None]:
     """Inside the block, stages are created as with another release of PySpark: they use pandas, also in workers."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "RELEASE", "another")
+        patch.setattr(keyed, "RELEASE", "another")
         yield

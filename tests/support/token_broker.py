@@ -6,8 +6,8 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+from jobs.installation import jars_folder
 from jobs.sandbox.broker import HOST, JAVA_OPTIONS, Broker, free_port
-from jobs.spark.installation import jars_folder
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from quota.settings.connection import ALLOWED_URLS

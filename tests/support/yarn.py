@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.request import urlopen
 
-from jobs.spark.installation import java_program
+from jobs.installation import java_program
 from tests.support.checkout import CHECKOUT
 from tests.support.needs import need
 from tests.support.spark_submit import SPARK_HOME, cluster_environment, spark_submit

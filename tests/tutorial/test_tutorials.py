@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from jobs.installation import jars_folder
 from jobs.sandbox.broker import Broker, free_port
-from jobs.spark.installation import jars_folder
 from tests.support.checkout import CHECKOUT
 from tests.support.waiting import until
 from tests.tutorial.page import Session, steps

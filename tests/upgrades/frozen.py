@@ -13,7 +13,7 @@ from jobs.audit.query import start_audit
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.queries import run_until
 from jobs.spark.session import session
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity

@@ -12,8 +12,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.table import SUPPORTED_READER_FEATURES
 
 from jobs.audit.tables.specs import TableSpec, missing_error
-from jobs.storage.stored_files import check_store
-from jobs.store_errors import one_line, store_error
+from jobs.storage.stored_files import check_store, one_line, store_error
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 

@@ -15,7 +15,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSys
 
 from jobs.audit.tables.opening import TableStore, open_known
 from jobs.audit.tables.specs import TableSpec
-from jobs.store_errors import one_line
+from jobs.storage.stored_files import one_line
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
 from quota.settings import Settings

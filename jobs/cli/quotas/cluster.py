@@ -12,7 +12,7 @@ from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.changes import DIFFERENCES, change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
-from jobs.spark.installation import kafka_protocol
+from jobs.installation import kafka_protocol
 from quota.errors import BadInput, ClusterError, interrupts_saying
 from quota.planning.cluster import (
     Note,

@@ -7,10 +7,10 @@ from contextlib import ExitStack, suppress
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
-from jobs.spark.operator_advice import with_operator_advice
+from jobs.spark.failures import with_operator_advice
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import session
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.deployment import make_deployment

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.spark.installation import jars_folder
+from jobs.installation import jars_folder
 from quota.settings import load_settings
 from quota.wire.schemas import read_schemas
 from tests.evidence.command import Notify, run

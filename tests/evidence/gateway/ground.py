@@ -12,11 +12,11 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
+from jobs.installation import jars_folder
 from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
 from jobs.services.spark import claimed_deployment
-from jobs.spark.installation import jars_folder
 from jobs.spark.queries import stop_after_batch
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings, load_settings
 from quota.wire.protocol import ApiKey

@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.calls import ThrottlingQuotaExceededError
 from quota.kafka.admin.client import QuotaAdminClient

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.librdkafka import client_config
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic

@@ -7,7 +7,7 @@ from confluent_kafka.admin import NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.callbacks.groups import GroupQuotaCallback
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.errors import ClusterError

@@ -6,7 +6,7 @@ import threading
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter

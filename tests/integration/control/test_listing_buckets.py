@@ -8,7 +8,7 @@ from jobs.buckets.store import newest_buckets
 from jobs.enforce.query import start_enforce
 from jobs.spark.failures import QueryFailed
 from jobs.spark.queries import stop_after_batch
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import MutationQuotaError
 from tests.support.deployment import with_sections
 from tests.support.operator import Operator

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.deployment import as_options
 from tests.support.factories import request_json

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import quota.algorithms.token_bucket
-from jobs.spark.installation import jars_folder
+from jobs.installation import jars_folder
 from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING

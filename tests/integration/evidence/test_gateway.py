@@ -6,7 +6,7 @@ import re
 import pytest
 
 from jobs.sandbox.broker import JAVA_OPTIONS
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from tests.evidence.gateway.conformance import __main__ as conformance
 from tests.evidence.gateway.conformance.overload import measure_beside_debt
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides

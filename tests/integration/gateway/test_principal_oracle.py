@@ -5,7 +5,7 @@ import random
 import subprocess
 from pathlib import Path
 
-from jobs.spark.installation import jars_folder
+from jobs.installation import jars_folder
 from quota.gateway.certificates import encode, name_of, sequence
 from quota.settings.principals import PrincipalRules
 from tests.support.java_source import java_command

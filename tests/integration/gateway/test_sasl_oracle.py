@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from jobs.spark.installation import jars_folder
+from jobs.installation import jars_folder
 from quota.gateway.sasl import AuthenticationRejected, SaslExchange
 from tests.support.java_source import java_command
 

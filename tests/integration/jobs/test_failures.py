@@ -10,7 +10,7 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.deployment import Deployment
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from jobs.storage.stored_files import LocalFiles
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION

@@ -7,7 +7,7 @@ from collections import Counter
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET

@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import MutationQuotaError
 from tests.support.deployment import with_sections
 from tests.support.operator import Operator

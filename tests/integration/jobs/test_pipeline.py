@@ -8,7 +8,7 @@ import pytest
 from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.metrics.stats import FollowStats
-from jobs.observe.following import Follower
+from jobs.observe.following import Follower, FollowStats
 from jobs.services.loops import run_follow
 from quota.errors import BadInput
 from quota.kafka.producers import TakenOver

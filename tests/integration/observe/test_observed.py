@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.metrics.stats import FollowStats
-from jobs.observe.following import Follower
-from jobs.storage.run import Run
+from jobs.observe.following import Follower, FollowStats
+from jobs.storage.files import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity

@@ -2,9 +2,9 @@
 
 import subprocess
 
+from jobs.installation import jars_folder
 from jobs.sandbox.broker import Broker, embedded_broker, with_plaintext_cluster
 from jobs.sandbox.traffic import set_tenant_quotas
-from jobs.spark.installation import jars_folder
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity

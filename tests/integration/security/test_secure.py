@@ -13,10 +13,9 @@ from jobs.audit.query import start_audit
 from jobs.background import background
 from jobs.dashboard.feed import Feed
 from jobs.enforce.query import start_enforce
-from jobs.metrics.stats import FollowStats
-from jobs.observe.following import Follower
+from jobs.observe.following import Follower, FollowStats
 from jobs.spark.queries import run_until
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier import Applier

@@ -13,7 +13,7 @@ from jobs.enforce.query import start_enforce
 from jobs.gateway.brokers import advertised_addresses
 from jobs.gateway.encryption import Encryption
 from jobs.spark.queries import run_until
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier import Applier

@@ -11,11 +11,10 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
 from jobs.enforce.query import start_enforce
+from jobs.services.monitors import UserTopicsMonitor
 from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import TopicGone, claim_storage
-from jobs.storage.files import open_files
-from jobs.storage.monitors import UserTopicsMonitor
-from jobs.storage.run import Run
+from jobs.storage.files import Run, open_files
 from quota.admission.identity import request_topic
 from quota.admission.policy import Policy
 from quota.errors import ClusterError, MutationQuotaError

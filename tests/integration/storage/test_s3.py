@@ -12,11 +12,10 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import open_files
+from jobs.storage.files import Run, open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, LeaseError, hold_lease
-from jobs.storage.run import Run
-from jobs.storage.starting import reset_checkpoint
+from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import stored_files
 from quota.records import codec
 from quota.settings import load_settings

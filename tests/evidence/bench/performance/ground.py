@@ -19,7 +19,7 @@ from jobs.spark.kafka_source import read_records
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
 from jobs.spark.session import session
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity

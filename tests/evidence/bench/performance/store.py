@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.settings import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill

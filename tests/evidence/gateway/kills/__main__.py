@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.sandbox.broker import HOST
 from jobs.services.spark import claimed_deployment
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity

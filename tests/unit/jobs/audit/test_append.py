@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 import jobs.audit.append
+from jobs import log_lines
 from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.query import write_batch
 from jobs.audit.tables.specs import TABLES
-from jobs.spark import log_lines
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.factories import DECISION_RECORD as DECISION

@@ -5,19 +5,18 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
+from jobs.metrics.batches import QueryProgress, QueryView
 from jobs.metrics.families import (
     METRICS,
     applier_families,
     decision_families,
     family,
     gateway_families,
-    observer_families,
-    push_families,
     query_families,
 )
-from jobs.metrics.query_progress import QueryProgress, QueryView
-from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals, Latencies, MutationCounts, TenantMetrics, TenantRegistry
+from jobs.observe.following import FollowStats, observer_families
+from jobs.services.push import PushStats, push_families
 from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.metrics.queries import QueryHealth
-from jobs.metrics.query_observer import QueryObserver
-from jobs.metrics.query_progress import QueryProgress
+from jobs.metrics.batches import QueryProgress
+from jobs.metrics.queries import QueryHealth, QueryObserver
 from quota.settings import load_settings
 
 SETTINGS = load_settings(["audit.trigger_seconds=10"], environment={})

@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from jobs.metrics.stats import PushStats
 from jobs.services import push
-from jobs.services.push import QuotaPusher, Repair
+from jobs.services.push import PushStats, QuotaPusher, Repair
 from quota.errors import ClusterError
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings

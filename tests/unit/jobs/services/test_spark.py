@@ -16,9 +16,9 @@ from jobs.services import spark as module
 from jobs.services import streaming
 from jobs.services.spark import claimed_deployment, hold_leases
 from jobs.services.streaming import run_enforce
-from jobs.spark.operator_advice import with_operator_advice
-from jobs.storage import run
-from jobs.storage.run import Run
+from jobs.spark.failures import with_operator_advice
+from jobs.storage import files as storage_files
+from jobs.storage.files import Run
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, reject
@@ -117,7 +117,7 @@ def ending(settings):
 
 
 def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatch):
-    monkeypatch.setattr(run, "open_files", reject)
+    monkeypatch.setattr(storage_files, "open_files", reject)
     monkeypatch.setattr(module, "session", lambda *_: nullcontext())
     monkeypatch.setattr(module, "check_root", lambda *_: None)
     monkeypatch.setattr(module, "prepare_topics", lambda *_: {})
@@ -142,7 +142,7 @@ def test_a_silent_store_is_one_line_when_the_state_is_discarded(settings, unreac
 
 @pytest.mark.parametrize("files", [reject, NoCalls], ids=["opened", "called"])
 def test_a_silent_store_is_one_line_when_buckets_are_listed(settings, files, monkeypatch):
-    monkeypatch.setattr(run, "open_files", files)
+    monkeypatch.setattr(storage_files, "open_files", files)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):

@@ -2,11 +2,14 @@
 
 import signal
 import subprocess
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 from py4j.protocol import Py4JNetworkError
 
-from jobs.spark.session import kill_jvm
+from jobs.spark import session as sessions
+from jobs.spark.session import command_session, kill_jvm
+from quota.settings import Settings
 
 
 class Gateway:
@@ -27,3 +30,18 @@ def test_the_jvm_of_spark_submit_is_killed_although_it_does_not_respond():
     kill_jvm(spark, process.pid)
     assert process.wait(0) == -signal.SIGKILL
     kill_jvm(spark, process.pid)  # it has exited
+
+
+def test_a_command_tells_that_spark_is_being_started_until_it_has_started(monkeypatch):
+    told = []
+
+    @contextmanager
+    def noted(words, result=None):
+        told.append(words)
+        yield result
+        told.append(f"end of {words}")
+
+    monkeypatch.setattr(sessions, "progress", noted)
+    monkeypatch.setattr(sessions, "session", lambda *_, **__: noted("the session", "a session"))
+    with command_session(Settings(), "buckets list") as spark:
+        assert (spark, told) == ("a session", ["starting Spark", "the session", "end of starting Spark"])

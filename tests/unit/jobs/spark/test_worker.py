@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from jobs.spark.log_lines import SERVICE_VARIABLE
+from jobs.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 
 _LIMIT = 8 * 1024**3

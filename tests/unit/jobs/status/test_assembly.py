@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.metrics.health.endpoint import ServiceEndpoint
+from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.loops import ApplierMetrics, LoopHealth
 from jobs.sandbox.broker import free_port
 from jobs.status import assembly

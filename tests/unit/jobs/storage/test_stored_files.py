@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.storage.stored_files import LocalFiles, stored_files
+from jobs.storage.stored_files import LocalFiles, check_store, stored_files
 from jobs.storage.whole_file import read_whole, write_whole
 from quota.errors import BadInput, MutationQuotaError
 from tests.support.deployment import with_sections
 from tests.support.full_disk import fill_disk
+from tests.support.object_store import rejecting_store, store_settings
 
 
 @pytest.fixture(params=["path", "URL"])
@@ -120,3 +121,24 @@ def test_a_file_that_is_read_may_be_standard_input(tmp_path, monkeypatch):
     assert read_whole(tmp_path / "quotas.yaml") == b"quotas: [1]"
     with pytest.raises(BadInput, match=r"none\.yaml: No such file or directory"):
         read_whole(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason"),
+    [
+        (403, "InvalidAccessKeyId", "<Code>InvalidAccessKeyId</Code>"),
+        (301, "PermanentRedirect", "Received redirect without LOCATION"),
+    ],
+)
+def test_a_rejection_by_the_store_has_its_reason_and_the_page(status, code, reason):
+    with rejecting_store() as store:
+        store.answer = (status, code)
+        with pytest.raises(MutationQuotaError) as raised:
+            check_store(store_settings(store.server_port))
+    message = str(raised.value)
+    assert message.startswith("s3a://bucket/root/deployment.json cannot be read: ")
+    assert message.endswith("; see docs/how-to/platforms/s3.md#errors")
+    assert reason in message
+    assert "\n" not in message
+    assert "\x1b" not in message
+    assert "the-secret" not in message

@@ -8,9 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from jobs.enforce.query import sink_options
-from jobs.spark.failures import QueryFailed
+from jobs.spark.failures import QueryFailed, with_operator_advice
 from jobs.spark.kafka_source import kafka_options
-from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.admin.client_options import ClientOptions

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.spark.session import jvm_pid
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through

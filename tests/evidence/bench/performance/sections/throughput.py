@@ -14,7 +14,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_records, read_requests, request_bounds
 from jobs.spark.worker import prepare_worker
-from jobs.storage.run import Run
+from jobs.storage.files import Run
 from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import Settings
 from schemas.buckets import STATE

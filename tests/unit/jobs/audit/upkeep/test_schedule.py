@@ -18,7 +18,7 @@ from msgspec import structs
 import jobs.audit.upkeep.schedule
 from jobs.audit.upkeep.maintain import REGULAR
 from jobs.audit.upkeep.schedule import Upkeep, UpkeepTask, run_upkeep, stopping_upkeep
-from jobs.metrics.health.probe import STALLED_SECONDS
+from jobs.metrics.endpoint import STALLED_SECONDS
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from tests.support.waiting import until

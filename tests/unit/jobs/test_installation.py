@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.spark import installation
-from jobs.spark.installation import check_extras, jars_folder, java_program, missing_package, spark_jars
+from jobs import installation
+from jobs.installation import check_extras, jars_folder, java_program, missing_package, spark_jars
 from quota.errors import BadInput
 
 

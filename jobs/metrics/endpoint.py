@@ -1,12 +1,15 @@
-"""The HTTP server of a service, which serves metrics for Prometheus and health for probes."""
+"""The health of a service, and its HTTP server of metrics for Prometheus and of health for probes."""
 
 import errno
+import json
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Self
+from typing import Final, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -14,7 +17,6 @@ from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 
 from jobs.background import background
 from jobs.metrics.collector import JobMetrics, MetricsSource
-from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, STARTING, STOPPING, Health, ProbeResult
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.settings.sections import MetricsSettings
@@ -23,6 +25,46 @@ _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
 _REQUEST_SECONDS = 10.0
+
+HEALTH_PATH: Final = "/healthz"
+"""The path of the liveness probe. A service that is not live has to be restarted."""
+
+READINESS_PATH: Final = "/readyz"
+
+
+STALLED_SECONDS: Final = 600.0
+"""The time without progress after which a service is not healthy [s]. It is longer than what delays a healthy one: the
+upkeep of the tables, and a request to a cluster that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """The answer to a probe, with its reason in one line."""
+
+    ok: bool
+    reason: str
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code: 200 or 503."""
+        return 200 if self.ok else 503
+
+    def body(self, service: str) -> bytes:
+        """Return the answer of a service as a line of JSON."""
+        reason = " ".join(self.reason.split())
+        return f"{json.dumps({'service': service, 'ok': self.ok, 'reason': reason}, ensure_ascii=False)}\n".encode()
+
+
+class Health(ABC):
+    """The liveness and readiness of a service."""
+
+    @abstractmethod
+    def live(self) -> ProbeResult:
+        """Return whether the service makes progress; never waits."""
+
+    @abstractmethod
+    def ready(self) -> ProbeResult:
+        """Return whether the service can do its work; never waits."""
 
 
 class ServiceEndpoint:
@@ -126,3 +168,7 @@ def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSG
     server[0].RequestHandlerClass = _RequestHandler  # that of the library waits without end
     _log.info("serving %s, %s, /metrics at http://%s", HEALTH_PATH, READINESS_PATH, address)
     return server
+
+
+STARTING: Final = "it is starting"
+STOPPING: Final = "it is stopping"

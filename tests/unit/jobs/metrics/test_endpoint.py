@@ -10,11 +10,9 @@ from urllib.request import urlopen
 import pytest
 
 from jobs.metrics.collector import JobMetrics, MetricsSource
-from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.probe import Health, ProbeResult
+from jobs.metrics.endpoint import Health, ProbeResult, ServiceEndpoint
 from jobs.metrics.loops import ApplierMetrics, LoopHealth, LoopMetrics, gateway_health
-from jobs.metrics.queries import QueryMetrics
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
 from quota.gateway.stats import GatewayStats
@@ -111,7 +109,7 @@ def test_a_job_with_once_leaves_the_port_to_running_services(settings):
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n"])
 def test_a_client_that_sends_no_whole_request_is_disconnected_in_silence(settings, sent, monkeypatch, capsys):
-    monkeypatch.setattr("jobs.metrics.health.endpoint._RequestHandler.timeout", 0.05)
+    monkeypatch.setattr("jobs.metrics.endpoint._RequestHandler.timeout", 0.05)
     address = ("127.0.0.1", settings.metrics.port)
     with ServiceEndpoint(settings.metrics, "enforce"), socket.create_connection(address, timeout=10) as client:
         client.sendall(sent)

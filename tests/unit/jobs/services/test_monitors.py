@@ -6,10 +6,10 @@ from unittest.mock import Mock
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from jobs.metrics.query_observer import QueryObservation, QueryObserver
-from jobs.storage import monitors
+from jobs.metrics.queries import QueryObservation, QueryObserver
+from jobs.services import monitors
+from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
 from jobs.storage.deployment import Deployment, claim_storage, forget_checkpoint, record_checkpoint
-from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, StoreError

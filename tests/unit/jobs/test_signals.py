@@ -10,7 +10,7 @@ import sys
 import pytest
 
 IMPORTING = """
-import jobs.stopping
+import jobs.signals
 import slow_module
 """
 SLOW_MODULE = """
@@ -33,7 +33,7 @@ from jobs.__main__ import main
 """
 WORKING = """
 import time
-from jobs.stopping import exit_interrupted
+from jobs.signals import exit_interrupted
 try:
     print("ready", flush=True)
     any(time.sleep(0.05) for _ in range(1200))
@@ -45,7 +45,7 @@ ENDING = """
 import os
 import signal
 import time
-from jobs.stopping import exit_interrupted
+from jobs.signals import exit_interrupted
 try:
     print("ready", flush=True)
     any(time.sleep(0.05) for _ in range(1200))
@@ -56,9 +56,9 @@ except KeyboardInterrupt:
         os.kill(os.getpid(), signal.SIGINT)
 """
 STUCK = """
-import jobs.stopping
-from jobs.stopping import exit_interrupted, watch_interrupts
-jobs.stopping._GRACE_SECONDS = 0.2
+import jobs.signals
+from jobs.signals import exit_interrupted, watch_interrupts
+jobs.signals._GRACE_SECONDS = 0.2
 from confluent_kafka.admin import AdminClient
 watch_interrupts()
 client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
@@ -71,9 +71,9 @@ except KeyboardInterrupt:  # the signal came before the call
 HANDLING = """
 import signal
 import time
-import jobs.stopping
-from jobs.stopping import stop_signals, watch_interrupts
-jobs.stopping._GRACE_SECONDS = 0.2
+import jobs.signals
+from jobs.signals import stop_signals, watch_interrupts
+jobs.signals._GRACE_SECONDS = 0.2
 watch_interrupts()
 with stop_signals() as stop:
     print("ready", flush=True)
@@ -85,7 +85,7 @@ print("done", flush=True)
 WAITING = """
 import os
 import signal
-from jobs.stopping import stop_signals
+from jobs.signals import stop_signals
 with stop_signals() as stop:
     with stop._cond:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -94,7 +94,7 @@ with stop_signals() as stop:
 """A service that gets the signal while `wait` holds the lock of its event."""
 SWALLOWING = """
 import time
-from jobs.stopping import exit_interrupted, watch_interrupts
+from jobs.signals import exit_interrupted, watch_interrupts
 
 class Held:
     def __del__(self):

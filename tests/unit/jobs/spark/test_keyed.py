@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.spark.keyed import stage as stages
-from jobs.spark.keyed.stage import KeyedStage
+from jobs.spark import keyed
+from jobs.spark.keyed import KeyedStage
 from quota.errors import MutationQuotaError
 from tests.support.checkout import CHECKOUT
 from tests.support.releases import another_release
-from tests.unit.jobs.spark.keyed.worker import OUTPUT, record_batches, run
+from tests.unit.jobs.spark.keyed_worker import OUTPUT, record_batches, run
 
 COLUMNS = to_arrow_schema(OUTPUT)
 KEYS = st.lists(
@@ -141,12 +141,12 @@ def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_re
     See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
     """
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    assert f"pyspark=={stages.RELEASE}" in project["optional-dependencies"]["spark-submit"]
-    assert importlib.metadata.version("pyspark") == stages.RELEASE
+    assert f"pyspark=={keyed.RELEASE}" in project["optional-dependencies"]["spark-submit"]
+    assert importlib.metadata.version("pyspark") == keyed.RELEASE
 
 
 def test_another_release_of_pyspark_is_one_line_in_the_log_of_the_driver_and_none_in_a_worker(monkeypatch, caplog):
-    monkeypatch.setattr(stages.pyspark, "__version__", "9.9.9")
+    monkeypatch.setattr(keyed.pyspark, "__version__", "9.9.9")
     pickle.loads(pickle.dumps(KeyedStage(counting, COLUMNS, 10)))  # noqa: S301
     (line,) = caplog.messages
     assert line.startswith("PySpark 9.9.9: decisions are the same as with PySpark 4.2.0, but")
@@ -156,7 +156,7 @@ def test_another_release_of_pyspark_is_one_line_in_the_log_of_the_driver_and_non
 def test_a_node_with_another_release_of_pyspark_than_the_driver_is_an_error(monkeypatch):
     """The driver has planned that the output has no empty rows."""
     pickled = pickle.dumps(KeyedStage(counting, COLUMNS, 10))
-    monkeypatch.setattr(stages.pyspark, "__version__", "9.9.9")
+    monkeypatch.setattr(keyed.pyspark, "__version__", "9.9.9")
     with pytest.raises(MutationQuotaError, match=r"^PySpark 9\.9\.9 on a node, .* install pyspark==4\.2\.0$"):
         pickle.loads(pickled)  # noqa: S301
 

@@ -5,12 +5,11 @@ from collections.abc import Callable
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
-from jobs.metrics.query_observer import QueryObserver
+from jobs.metrics.queries import QueryObserver
 from jobs.spark.failures import reason_in
 from jobs.storage.deployment import claim_storage, record_checkpoint
 from jobs.storage.stored_files import Files
-from jobs.store_errors import StoreError
-from quota.errors import ClusterError
+from quota.errors import ClusterError, StoreError
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
 from quota.settings import Settings

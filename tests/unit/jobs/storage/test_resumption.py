@@ -5,10 +5,10 @@ import json
 import pytest
 from confluent_kafka import TopicPartition
 
-from jobs.storage import retention
+from jobs.storage import resumption
 from jobs.storage.checkpoint import Checkpoint, new_folder
 from jobs.storage.deployment import Deployment
-from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint, reset_checkpoint
+from jobs.storage.resumption import check_stateful_checkpoint, replace_checkpoint, reset_checkpoint
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
@@ -199,16 +199,16 @@ def check(monkeypatch):
 
     def _check(*ranges, **spark):
         remaining = iter(ranges)
-        monkeypatch.setattr(retention, "offset_range", lambda *_: next(remaining))
+        monkeypatch.setattr(resumption, "offset_range", lambda *_: next(remaining))
         settings = [f"spark.{name}={value}" for name, value in spark.items()]
-        retention.check_gaps(
+        resumption.check_gaps(
             load_settings([*settings, "kafka.timeout_seconds=0.5"], environment={}),
             "enforce",
             [TopicPartition("requests", 1, 50)],
         )
         return list(remaining)
 
-    monkeypatch.setattr(retention, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(resumption, "_POLL_SECONDS", 0.0)
     return _check
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spark.log_lines import JsonFormatter
+from jobs.log_lines import JsonFormatter
 
 NOON = 1_795_435_200.5
 """2026-11-23, half a second after noon (UTC)."""
@@ -35,9 +35,7 @@ def test_an_event_has_its_time_level_service_logger_and_message():
 
 def events(code):
     """Return the events on the standard error of a program that logs as JSON; nothing else may be there."""
-    head = (
-        "import logging, sys, threading, warnings\nfrom jobs.spark.log_lines import log_as_json\nlog_as_json('audit')\n"
-    )
+    head = "import logging, sys, threading, warnings\nfrom jobs.log_lines import log_as_json\nlog_as_json('audit')\n"
     done = subprocess.run([sys.executable, "-c", head + code], capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stderr.splitlines()]
 
@@ -78,7 +76,7 @@ def test_a_reconfigured_log_uses_the_new_name():
 
 
 def test_a_standard_error_that_takes_no_lines_fails_nobody():
-    head = "import logging, os\nfrom jobs.spark.log_lines import log_as_json\nlog_as_json('audit')\n"
+    head = "import logging, os\nfrom jobs.log_lines import log_as_json\nlog_as_json('audit')\n"
     code = head + "logging.warning('lost'); print('continues', flush=True); os._exit(0)"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True, check=True)

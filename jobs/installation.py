@@ -15,7 +15,7 @@ from quota.wire.protocol import Protocol
 from quota.wire.schemas import MESSAGES
 
 _PROJECT = "kafka-mutation-quota"
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent
 _ROOT = _PACKAGE.parent
 _CHECKOUT = (_ROOT / "pyproject.toml").exists()
 

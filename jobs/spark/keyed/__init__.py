@@ -1,1 +1,0 @@
-"""Stages of `applyInPandasWithState` whose rows are one binary column; with a known PySpark they need no pandas."""
