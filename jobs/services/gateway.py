@@ -15,8 +15,6 @@ from jobs.metrics.families import gateway_families
 from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
 from jobs.signals import stop_signals
 from quota.gateway.context import GatewayContext
-from quota.gateway.mutations.mutate import Rules
-from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.kafka.awaited_decisions import Decisions
 from quota.kafka.quotas.writer import LoggedRates
@@ -57,15 +55,12 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         protocol=protocol,
         offered=OfferedApis(protocol, permissive=own.permissive),
         addresses=addresses,
-        rules=Rules(
-            own.when_silent,
-            round(own.decision_timeout_seconds * 1000),
-            own.default_partitions,
-            settings.kafka.bootstrap_servers,
-        ),
-        mutes=Mutes(),
         authenticates=target.security.has_sasl or encryption.rules is not None,
         subject_claim=own.oauth_subject_claim,
+        when_silent=own.when_silent,
+        decision_timeout_ms=round(own.decision_timeout_seconds * 1000),
+        assumed_partitions=own.default_partitions,
+        enforced_by=settings.kafka.bootstrap_servers,
     )
     # A request that is written later is in vain; a new producer may take a second before it writes.
     limit_seconds = max(own.decision_timeout_seconds, settings.kafka.timeout_seconds)
@@ -75,7 +70,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         topics,
         _ID_PREFIX,
         lambda _, seconds: context.stats.add_decision(seconds),
-        limit_ms=context.rules.decision_timeout_ms,
+        limit_ms=context.decision_timeout_ms,
     )
     rates = LoggedRates(settings, own.decision_timeout_seconds)
     decisions.start()

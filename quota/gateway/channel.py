@@ -58,7 +58,7 @@ class Channel:
         self._flow: Steps | QuotaSteps | None = None
         self._stepping = RequestHeader(0, 0, 0, None)
         self._waiting = False
-        self._accepted = False
+        self._may_start = False
         self._failure: MutationQuotaError | None = None
 
     # The inputs
@@ -95,7 +95,7 @@ class Channel:
 
     def resume(self) -> None:
         """Start the held request; call this when the channel is neither busy nor muted."""
-        self._waiting, self._accepted = False, True
+        self._waiting, self._may_start = False, True
         self._advance()
 
     def end(self, failure: MutationQuotaError) -> None:
@@ -236,8 +236,8 @@ class Channel:
 
     def _begin(self) -> bool:
         """Return whether the next request may begin; if not, the channel waits for `resume`."""
-        if self._accepted:
-            self._accepted = False
+        if self._may_start:
+            self._may_start = False
         elif not self._context.mutes.offer(self, self._io.now()):
             self._waiting = True
             return False
@@ -302,9 +302,9 @@ class Channel:
             self._pipeline.forward(header, frame)
             self._end()
             return
-        key, left_ms = ApiKey(header.api_key), self._login.session_left_ms()
-        request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
-        self._start(header, mutate(request, self._context.rules, self._context.memory, self._io.now))
+        key, now, left_ms = ApiKey(header.api_key), self._io.now(), self._login.session_left_ms()
+        request = ClientRequest(key, header.api_version, header.client_id, self.user, message, now, left_ms)
+        self._start(header, mutate(request, self._context, self._io.now))
 
     def _on_client_quotas(self, header: RequestHeader, frame: bytes) -> None:
         message = self._read(header, frame)

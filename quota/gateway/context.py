@@ -1,37 +1,59 @@
-"""The state that all channels of a gateway share, and the interface of a channel to the server."""
+"""What all channels of a gateway share, and the interface of a channel to the server."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
 from quota.gateway.client_quotas import RatesCall
 from quota.gateway.endpoints import LeaderEndpoints
-from quota.gateway.mutations.memory import Memory
-from quota.gateway.mutations.mutate import Rules
+from quota.gateway.mutations.memory import Debts, RecentTopics, Turns
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionRequest
 from quota.wire.protocol import Protocol
 
+WhenSilent = Literal["closed", "open"]
+"""The behaviour without a decision: `closed` returns an error. `open` proceeds if no request of the gateway has been
+decided for the time that a decision may take, and not because a client's own time limit is shorter."""
 
-@dataclass(frozen=True)
+
+@dataclass
 class GatewayContext:
-    """The state that all channels of a gateway share."""
+    """The settings of a gateway, and the state that all its channels share."""
 
     protocol: Protocol
     offered: OfferedApis
     addresses: Addresses
-    rules: Rules
-    mutes: Mutes
-    stats: GatewayStats = field(default_factory=GatewayStats)
-    memory: Memory = field(default_factory=Memory)
     authenticates: bool = False
     """Whether clients are identified, by SASL or by their certificates; otherwise all are ANONYMOUS."""
     subject_claim: str = "sub"
     """The claim of an OAUTHBEARER token that names the user."""
+    when_silent: WhenSilent = "closed"
+    decision_timeout_ms: int = 10_000
+    """The time that a decision may take [ms], if the client's own time limit is not shorter."""
+    assumed_partitions: int = 1
+    """The cost of a topic with the brokers' default number of partitions while that number is not known."""
+    enforced_by: str = "the cluster"
+    """The servers on which the enforcing job should run, for errors."""
+
+    stats: GatewayStats = field(default_factory=GatewayStats)
+    mutes: Mutes = field(default_factory=Mutes)
+    recent: RecentTopics = field(default_factory=RecentTopics)
+    """The topics that were changed lately."""
+    debts: Debts = field(default_factory=Debts)
+    """The debts of clients, as their last decisions told them."""
+    changing: Turns = field(default_factory=Turns)
+    """The topics that are being changed: each by one request at a time."""
+    growing: Turns = field(default_factory=Turns)
+    """The users whose growths are validated: one at a time, since the controller handles one request at a time."""
+    deletion_enabled: bool | None = None
+    """Whether topics can be deleted, the brokers' `delete.topic.enable`; None if it is not known."""
+    default_partitions: int | None = None
+    """The brokers' `num.partitions`; None if it is not known."""
 
     @cached_property
     def endpoints(self) -> LeaderEndpoints:

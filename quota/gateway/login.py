@@ -29,7 +29,7 @@ class Login:
         self._now = io.now
         self._end = end
         self._subject_claim = context.subject_claim
-        self._margin_ms = context.rules.decision_timeout_ms
+        self._margin_ms = context.decision_timeout_ms
         """How much earlier than the broker requires clients re-authenticate, so that none is cut off while it waits."""
         self._mechanism = ""
         self._exchange: SaslExchange | None = None

@@ -4,8 +4,9 @@ import logging
 from collections.abc import Generator
 from typing import Any
 
+from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.existing import SHORT_LAG_MS, describe
-from quota.gateway.mutations.memory import BrokerConfigs, Memory
+from quota.gateway.mutations.memory import NO_ID, ExistingTopic
 from quota.gateway.mutations.operations import (
     RESULTS,
     BrokerCall,
@@ -18,7 +19,6 @@ from quota.gateway.mutations.operations import (
     content_digest,
     validate,
 )
-from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _WITH_DEFAULT_PARTITIONS = 5
 """The first version whose response has the number of partitions."""
 
 
-def check_creation(request: ClientRequest, memory: Memory, default_partitions: int) -> Check:
+def check_creation(request: ClientRequest, context: GatewayContext) -> Check:
     """Ask the cluster to validate; its response has the cluster's default number of partitions."""
     topics = request.message["topics"]
     by_default = any(_is_by_default(topic) for topic in topics)
@@ -39,36 +39,36 @@ def check_creation(request: ClientRequest, memory: Memory, default_partitions: i
         if name in valid:
             told = _partitions(topic, valid[name])
             if _is_by_default(topic) and told is not None:
-                _learn(memory.cluster, told, default_partitions)
-            cost = told or memory.cluster.default_partitions or default_partitions
+                _learn(context, told)
+            cost = told or context.default_partitions or context.assumed_partitions
             created = ExistingTopic(name, NO_ID, cost)
             charged.append(Charged(topic, TopicMutation(name, cost), created, is_estimated=told is None))
     content = content_digest(request, [mutation.requested for mutation in charged])
     return Checked(charged, failed, throttle_ms, content=content)
 
 
-def create(  # noqa: PLR0913, PLR0917
-    request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, default_partitions: int, now: int
+def create(
+    request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
     """Create topics; return the cluster's response.
 
     A client that may not describe the configs of topics is not told the default number of partitions, but it may see
     that of a topic that has been created.
     """
-    message = request.reduced([mutation.requested for mutation in admitted], waited_ms)
+    message = request.reduced([mutation.requested for mutation in admitted], now)
     response: dict[str, Any] = yield BrokerCall(request.key, request.version, message)
     created = {result["name"]: result for result in response[RESULTS[request.key]] if not result["errorCode"]}
     estimated = [
         mutation.topic.name for mutation in admitted if mutation.is_estimated and mutation.topic.name in created
     ]
-    wait_ms = SHORT_LAG_MS if memory.cluster.default_partitions is None else 0
-    described = yield from describe(memory.recent, now, names=estimated, wait_ms=wait_ms)
+    wait_ms = SHORT_LAG_MS if context.default_partitions is None else 0
+    described = yield from describe(context.recent, now, names=estimated, wait_ms=wait_ms)
     seen = {topic.name: topic.partitions for topic in described.topics}
     for partitions in seen.values():
-        _learn(memory.cluster, partitions, default_partitions)
+        _learn(context, partitions)
     for topic in (mutation.topic for mutation in admitted if mutation.topic.name in created):
         topic_id, partitions = created[topic.name].get("topicId", NO_ID), seen.get(topic.name, topic.partitions)
-        memory.recent.record(ExistingTopic(topic.name, topic_id, partitions), now)
+        context.recent.record(ExistingTopic(topic.name, topic_id, partitions), now)
     return response
 
 
@@ -84,14 +84,14 @@ def _partitions(topic: dict[str, Any], validated: TopicResponse) -> int | None:
     return partitions if partitions > 0 else None
 
 
-def _learn(cluster: BrokerConfigs, partitions: int, default_partitions: int) -> None:
+def _learn(context: GatewayContext, partitions: int) -> None:
     """Remember the brokers' default number of partitions."""
-    if partitions not in {cluster.default_partitions, default_partitions}:
+    if partitions not in {context.default_partitions, context.assumed_partitions}:
         _log.warning(
             "the brokers create topics with %d partitions by default (num.partitions), and gateway.default_partitions "
             "is %d: clients that may not describe configs were charged for that; from now on for %d",
             partitions,
-            default_partitions,
+            context.assumed_partitions,
             partitions,
         )
-    cluster.default_partitions = partitions
+    context.default_partitions = partitions

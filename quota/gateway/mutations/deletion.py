@@ -11,8 +11,17 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.existing import SHORT_LAG_MS, Described, Identity, describe, find_named, lag_ms, unresolved
-from quota.gateway.mutations.memory import Memory
+from quota.gateway.context import GatewayContext
+from quota.gateway.mutations.existing import (
+    SHORT_LAG_MS,
+    Described,
+    Identity,
+    describe,
+    look_up_names,
+    metadata_lag_ms,
+    result_if_unknown,
+)
+from quota.gateway.mutations.memory import NO_ID, ExistingTopic
 from quota.gateway.mutations.operations import (
     RESULTS,
     BrokerCall,
@@ -26,7 +35,6 @@ from quota.gateway.mutations.operations import (
     content_digest,
     topic_result,
 )
-from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 from quota.wire.protocol import ApiKey
 
@@ -40,7 +48,7 @@ _NO_TOPIC_TIMEOUT_MS = 5000
 _FIRST_WITH_DISABLED = 3
 """The first version that knows the error of a switched off deletion; earlier ones get INVALID_REQUEST."""
 
-_GONE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_NOT_THERE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """The results of a topic that does not exist any longer."""
 
 _NO_NAME_TEXT = "This server does not host this topic-partition."
@@ -53,15 +61,15 @@ _HIDDEN_TEXT = (
 )
 
 
-def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
+def check_deletion(request: ClientRequest, context: GatewayContext, now: int) -> Check:
     """Look up the topics, their partitions, and whether the client may delete them."""
     times = Counter(_identity(requested) for requested in request.topics)
     valid = {
         identity for identity, count in times.items() if count == 1 and (identity[0] is None) != (identity[1] == NO_ID)
     }
-    described, results = yield from _find(request, valid, memory, now)
+    described, results = yield from _find(request, valid, context, now)
     known = _by_identity(described)
-    right = yield from _find_right(request, described, memory)
+    right = yield from _find_right(request, described, context)
     if right == ErrorCode.TOPIC_DELETION_DISABLED:
         error = right if request.version >= _FIRST_WITH_DISABLED else ErrorCode.INVALID_REQUEST
         return Checked([], [topic_result(*identity, error, None) for identity in times])
@@ -87,7 +95,7 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
             rejected.append(requested)
     throttle_ms = 0
     if rejected:
-        response = yield BrokerCall(request.key, request.version, request.reduced(rejected, 0))
+        response = yield BrokerCall(request.key, request.version, request.reduced(rejected, request.arrived_at))
         failed, throttle_ms = [*failed, *response[RESULTS[request.key]]], response["throttleTimeMs"]
     once = all(mutation.topic.topic_id != NO_ID for mutation in charged)
     steps = [
@@ -97,14 +105,14 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
 
 
 def delete(
-    request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, now: int
+    request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
     """Delete topics that have not grown since they were charged; return the cluster's response.
 
     The results of topics that the client named have their names, and the error of an unknown name.
     """
     ids = [mutation.topic.topic_id for mutation in admitted if mutation.topic.topic_id != NO_ID]
-    present = {topic.topic_id: topic for topic in (yield from describe(memory.recent, now, ids=ids)).topics}
+    present = {topic.topic_id: topic for topic in (yield from describe(context.recent, now, ids=ids)).topics}
     left, results = [], []
     for mutation in admitted:
         topic = present.get(mutation.topic.topic_id, mutation.topic)
@@ -114,7 +122,7 @@ def delete(
             left.append(mutation)
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
     if left:
-        message = {"topics": [mutation.requested for mutation in left], "timeoutMs": request.left_ms(waited_ms)}
+        message = {"topics": [mutation.requested for mutation in left], "timeoutMs": request.left_ms(now)}
         response = yield BrokerCall(request.key, _VERSION, message)
     by_id = {mutation.topic.topic_id: mutation.topic for mutation in left}
     by_name = {mutation.topic.name: mutation.topic for mutation in left}
@@ -123,20 +131,20 @@ def delete(
         deleted = by_id.get(result["topicId"]) or by_name.get(result["name"])
         if deleted is None:
             continue
-        if result["errorCode"] in _GONE:
-            memory.recent.record_deletion(deleted, now)
+        if result["errorCode"] in _NOT_THERE:
+            context.recent.record_deletion(deleted, now)
         if deleted.name in named:
             result["name"] = deleted.name
             if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_ID:
                 gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 result |= {"errorCode": int(gone), "errorMessage": _NO_NAME_TEXT}
         if result["errorCode"] == ErrorCode.TOPIC_DELETION_DISABLED:
-            memory.cluster.deletes = None
+            context.deletion_enabled = None
     return {**response, RESULTS[request.key]: [*response[RESULTS[request.key]], *results]}
 
 
 def _find(
-    request: ClientRequest, wanted: AbstractSet[Identity], memory: Memory, now: int
+    request: ClientRequest, wanted: AbstractSet[Identity], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, tuple[Described, dict[Identity, TopicResponse]]]:
     """Return the topics that the client may see, and the error results of the others.
 
@@ -145,14 +153,18 @@ def _find(
     """
     names = sorted(name for name, _ in wanted if name is not None)
     ids = sorted(topic_id for name, topic_id in wanted if name is None)
-    by_name, controllers = yield from find_named(memory.recent, now, names, lag_ms(request.message["timeoutMs"]))
+    by_name, controllers = yield from look_up_names(
+        context.recent, now, names, metadata_lag_ms(request.message["timeoutMs"])
+    )
     unsure = [
         name
         for name, result in controllers.items()
         if result["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED and (name, NO_ID) not in by_name.hidden
     ]
-    late = yield from describe(memory.recent, now, names=unsure, ids=ids, wait_ms=SHORT_LAG_MS)
-    results: dict[Identity, TopicResponse] = {(name, NO_ID): unresolved(result) for name, result in controllers.items()}
+    late = yield from describe(context.recent, now, names=unsure, ids=ids, wait_ms=SHORT_LAG_MS)
+    results: dict[Identity, TopicResponse] = {
+        (name, NO_ID): result_if_unknown(result) for name, result in controllers.items()
+    }
     missing = [
         name for name, result in controllers.items() if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
@@ -166,7 +178,9 @@ def _find(
     return Described(by_name.topics + late.topics, by_name.hidden | late.hidden), results
 
 
-def _find_right(request: ClientRequest, described: Described, memory: Memory) -> Generator[BrokerCall, Any, int | None]:
+def _find_right(
+    request: ClientRequest, described: Described, context: GatewayContext
+) -> Generator[BrokerCall, Any, int | None]:
     """Return the controller's error for a topic that cannot exist, if it tells more than the topics' permissions.
 
     It is TOPIC_DELETION_DISABLED, TOPIC_AUTHORIZATION_FAILED for a client without a right that covers all topics, or
@@ -176,12 +190,12 @@ def _find_right(request: ClientRequest, described: Described, memory: Memory) ->
     topics = described.topics
     if not (topics or described.hidden):
         return None
-    if memory.cluster.deletes and not described.hidden and all(topic.may_delete for topic in topics):
+    if context.deletion_enabled and not described.hidden and all(topic.may_delete for topic in topics):
         return None
     message = {"topicNames": [_NO_TOPIC], "timeoutMs": _NO_TOPIC_TIMEOUT_MS}
     response = yield BrokerCall(ApiKey.DELETE_TOPICS, _NO_TOPIC_VERSION, message)
     error = int(response[RESULTS[request.key]][0]["errorCode"])
-    memory.cluster.deletes = error != ErrorCode.TOPIC_DELETION_DISABLED
+    context.deletion_enabled = error != ErrorCode.TOPIC_DELETION_DISABLED
     return error
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from quota.errors import ErrorCode
+from quota.gateway.mutations.memory import NO_ID, ExistingTopic, RecentTopics
 from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse, topic_result
-from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.wire.described import METADATA_VERSION, DescribedTopic
 from quota.wire.protocol import ApiKey
 
@@ -72,7 +72,7 @@ def describe(
     return described
 
 
-def find_named(
+def look_up_names(
     recent: RecentTopics, now: int, names: Sequence[str], wait_ms: int
 ) -> Generator[BrokerCall | Pause, Any, tuple[Described, dict[str, TopicResponse]]]:
     """Return the topics that exist, and the controller's result for each name that the broker did not know at first.
@@ -126,7 +126,7 @@ def exists(result: TopicResponse) -> bool:
     return bool(result["errorCode"] == ErrorCode.INVALID_PARTITIONS)
 
 
-def unresolved(result: TopicResponse) -> TopicResponse:
+def result_if_unknown(result: TopicResponse) -> TopicResponse:
     """Return the result for the client of a topic that the broker still does not know, from the controller's result."""
     return _not_known_yet(result["name"]) if exists(result) else result
 
@@ -136,7 +136,7 @@ def _not_known_yet(name: str) -> TopicResponse:
     return topic_result(name, NO_ID, ErrorCode.REQUEST_TIMED_OUT, sentence)
 
 
-def lag_ms(timeout_ms: int) -> int:
+def metadata_lag_ms(timeout_ms: int) -> int:
     """Return how long to poll a broker for topics that the controller knows [ms]: up to half the request's timeout."""
     return min(_LAG_MS, timeout_ms // 2)
 

@@ -10,8 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.existing import describe, exists, find_named, lag_ms, query_controller, unresolved
-from quota.gateway.mutations.memory import Memory
+from quota.gateway.context import GatewayContext
+from quota.gateway.mutations.existing import (
+    describe,
+    exists,
+    look_up_names,
+    metadata_lag_ms,
+    query_controller,
+    result_if_unknown,
+)
+from quota.gateway.mutations.memory import NO_ID, ExistingTopic, RecentTopics
 from quota.gateway.mutations.operations import (
     OUT_OF_TIME,
     RESULTS,
@@ -26,9 +34,8 @@ from quota.gateway.mutations.operations import (
     content_digest,
     topic_result,
     validate,
+    wait,
 )
-from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
-from quota.gateway.mutations.turns import wait
 from quota.records.request import TopicMutation
 
 _MAX_ADDITIONS = 10_000
@@ -37,15 +44,13 @@ request, one for each partition, and fails only after it has placed all of them.
 _MADE_AGAIN = "the topic was made again since its growth was charged, so it was not grown; retry"
 
 
-def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int]) -> Check:
+def check_growth(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Check:
     """Look up the present numbers of partitions, and have the cluster validate the topics that can grow.
 
     A client in debt is rejected whatever the placement of its partitions, so they are not placed.
     """
-    now = clock()
-    ends_at = now + request.time_limit_ms
     topics = request.message["topics"]
-    present, failed = yield from _find([topic["name"] for topic in topics], request, memory.recent, now)
+    present, failed = yield from _find([topic["name"] for topic in topics], request, context.recent, clock())
     known = [topic for topic in topics if topic["name"] in present]
     additions = {topic["name"]: topic["count"] - present[topic["name"]].partitions for topic in known}
     added = sum(addition for addition in additions.values() if addition > 0)
@@ -53,11 +58,11 @@ def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int
         excess = f"this request would add {added} partitions, more than the {_MAX_ADDITIONS} that a controller can add"
         return Checked([], failed + _results(known, ErrorCode.INVALID_PARTITIONS, f"{excess} at once"))
 
-    with memory.growing.take([request.user], ends_at, clock) as ahead:
-        yield from wait(ahead, lambda: ends_at - clock())
-        if clock() >= ends_at:
+    with context.growing.take([request.user], request.ends_at, clock) as ahead:
+        yield from wait(ahead, lambda: request.ends_at - clock())
+        if clock() >= request.ends_at:
             return Checked([], failed + _results(known, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME))
-        in_debt = memory.debts.find(request.client, clock()) is not None  # to which others before it may have led
+        in_debt = context.debts.find(request.client, clock()) is not None  # to which others before it may have led
         if request.is_strict and in_debt and not request.only_validates:
             invalid, valid, throttle_ms = yield from _validate_present(request, known, additions)
         else:
@@ -74,11 +79,11 @@ def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int
 
 
 def grow(
-    request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, now: int
+    request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
     """Grow topics that were not made again since they were charged; return the cluster's response."""
     names = [mutation.topic.name for mutation in admitted]
-    present = {topic.name: topic for topic in (yield from describe(memory.recent, now, names=names)).topics}
+    present = {topic.name: topic for topic in (yield from describe(context.recent, now, names=names)).topics}
     left, results = [], []
     for mutation in admitted:
         topic_id = present.get(mutation.topic.name, mutation.topic).topic_id
@@ -88,12 +93,12 @@ def grow(
             results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
     if left:
-        message = request.reduced([mutation.requested for mutation in left], waited_ms)
+        message = request.reduced([mutation.requested for mutation in left], now)
         response = yield BrokerCall(request.key, request.version, message)
     grown = {result["name"] for result in response[RESULTS[request.key]] if not result["errorCode"]}
     for mutation in left:
         if mutation.topic.name in grown:
-            memory.recent.record(mutation.topic, now)
+            context.recent.record(mutation.topic, now)
     return {**response, RESULTS[request.key]: [*response[RESULTS[request.key]], *results]}
 
 
@@ -105,11 +110,11 @@ def _find(
     names: list[str], request: ClientRequest, recent: RecentTopics, now: int
 ) -> Generator[BrokerCall | Pause, Any, tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
     """Return the topics that exist, by name, and the error results of the others."""
-    topics, results = yield from find_named(recent, now, names, lag_ms(request.message["timeoutMs"]))
+    topics, results = yield from look_up_names(recent, now, names, metadata_lag_ms(request.message["timeoutMs"]))
     present = {topic.name: topic for topic in topics.topics}
     late = [name for name, result in results.items() if exists(result) and name not in present]
     results |= yield from query_controller(late)  # they may have been deleted meanwhile
-    return present, [unresolved(result) for name, result in results.items() if name not in present]
+    return present, [result_if_unknown(result) for name, result in results.items() if name not in present]
 
 
 def _validate_present(

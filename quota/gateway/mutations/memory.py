@@ -1,32 +1,164 @@
-"""What a gateway remembers of its clients' mutations; all its channels share it."""
+"""What a gateway remembers of its clients' mutations: topics changed lately, debts, and who changes what at present.
 
-from dataclasses import dataclass, field
+A broker's metadata lags behind the controller, by milliseconds when it is quiet and by seconds in a storm. Without the
+memory of recent changes, topics would be deleted for free as long as the brokers do not know them, or for the cost of
+earlier topics.
+"""
 
-from quota.gateway.mutations.debts import Debts
-from quota.gateway.mutations.recent import RecentTopics
-from quota.gateway.mutations.turns import Turns
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+_REMEMBERED_MS = 60_000
+_MAX_TOPICS = 100_000
+_FRESH_MS = 1000
+"""How long a decision answers for the next one: a change of the quota, or a reset of the bucket, ends the debt."""
+_MAX_CLIENTS = 10_000
 
-@dataclass(slots=True)
-class BrokerConfigs:
-    """The brokers' own settings, as their responses told them."""
+NO_ID = bytes(16)
+"""The topic id that means none (Kafka's zero UUID)."""
 
-    deletes: bool | None = None
-    """Whether topics can be deleted, Kafka's `delete.topic.enable`; None if it is not known."""
-    default_partitions: int | None = None
-    """Kafka's `num.partitions`; None if it is not known."""
+PlacesAhead = Callable[[], int]
+"""Returns the number of those before a turn; 0 if it is its turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """The memory of a gateway."""
+class ExistingTopic:
+    """A topic of the cluster."""
 
-    recent: RecentTopics = field(default_factory=RecentTopics)
-    """The topics that were changed lately."""
-    debts: Debts = field(default_factory=Debts)
-    """The debts that decisions told."""
-    changing: Turns = field(default_factory=Turns)
-    """The topics that are being changed: each by one request at a time."""
-    growing: Turns = field(default_factory=Turns)
-    """The users whose growths are validated: one at a time, since the controller handles one request at a time."""
-    cluster: BrokerConfigs = field(default_factory=BrokerConfigs)
+    name: str
+    topic_id: bytes
+    """`NO_ID` if it is unknown."""
+    partitions: int
+    may_delete: bool = True
+    """Whether the client may delete it, as far as is known."""
+
+
+class RecentTopics:
+    """The latest known state of the topics that were changed in the last minute, and the ids of those deleted in it.
+
+    Times are ms of one monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._changes: OrderedDict[str, tuple[ExistingTopic, int]] = OrderedDict()  # by name, the oldest first
+        self._names: dict[bytes, str] = {}
+        self._gone: OrderedDict[bytes, int] = OrderedDict()  # ids, the oldest first
+
+    def record(self, topic: ExistingTopic, now: int) -> None:
+        """Record the state of a topic since `now`; an earlier topic of its name, with another id, is gone."""
+        known = self._changes.get(topic.name)
+        if known is not None and known[0].topic_id != topic.topic_id:
+            self._record_gone(known[0].topic_id, now)
+        self._forget(topic.name)
+        self._changes[topic.name] = topic, now
+        if topic.topic_id != NO_ID:
+            self._names[topic.topic_id] = topic.name
+        while len(self._changes) > _MAX_TOPICS or now - next(iter(self._changes.values()))[1] > _REMEMBERED_MS:
+            self._forget(next(iter(self._changes)))
+
+    def record_deletion(self, topic: ExistingTopic, now: int) -> None:
+        """Record that a topic, which may have been recorded before, is gone."""
+        known = self._changes.get(topic.name)
+        if known is not None and (topic.topic_id in {NO_ID, known[0].topic_id} or known[0].topic_id == NO_ID):
+            self._record_gone(known[0].topic_id, now)
+            self._forget(topic.name)
+        self._record_gone(topic.topic_id, now)
+
+    def find(self, name: str | None, topic_id: bytes, now: int) -> ExistingTopic | None:
+        """Return a topic by its name or, without one, by its id; None if it was not changed lately."""
+        known = self._changes.get(self._names.get(topic_id, "") if name is None else name)
+        return known[0] if known is not None and now - known[1] <= _REMEMBERED_MS else None
+
+    def is_changed(self, name: str, since: int) -> bool:
+        """Return whether a topic was created or has grown since a time."""
+        known = self._changes.get(name)
+        return known is not None and known[1] >= since
+
+    def is_gone(self, topic_id: bytes, now: int) -> bool:
+        """Return whether the topic with this id was deleted lately. An id is never used again."""
+        deleted_at = self._gone.get(topic_id)
+        return deleted_at is not None and now - deleted_at <= _REMEMBERED_MS
+
+    def _forget(self, name: str) -> None:
+        known = self._changes.pop(name, None)
+        if known is not None:
+            self._names.pop(known[0].topic_id, None)
+
+    def _record_gone(self, topic_id: bytes, now: int) -> None:
+        if topic_id != NO_ID:
+            self._gone.pop(topic_id, None)
+            self._gone[topic_id] = now
+            while len(self._gone) > _MAX_TOPICS or now - next(iter(self._gone.values())) > _REMEMBERED_MS:
+                self._gone.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """The debt of a client. Times are ms of one monotonic clock."""
+
+    ends_at: int
+    decided_at: int
+
+    def is_fresh(self, now: int) -> bool:
+        """Return whether the decision is so new that another one would tell the same debt."""
+        return now - self.decided_at < _FRESH_MS
+
+
+class Debts:
+    """The debts of the clients that were decided last."""
+
+    def __init__(self) -> None:
+        self._debts: OrderedDict[tuple[str, str | None], Debt] = OrderedDict()
+
+    def record(self, client: tuple[str, str | None], throttle_ms: int, now: int) -> None:
+        """Record the throttle time of a decision, by user and client-id."""
+        self._debts.pop(client, None)
+        if throttle_ms:
+            self._debts[client] = Debt(now + throttle_ms, now)
+            if len(self._debts) > _MAX_CLIENTS:
+                self._debts.popitem(last=False)
+
+    def find(self, client: tuple[str, str | None], now: int) -> Debt | None:
+        """Return the debt of a client that is not paid off yet, as far as is known."""
+        known = self._debts.get(client)
+        return known if known is not None and known.ends_at > now else None
+
+
+class Turns:
+    """The turns for each of some names. A turn for several names comes when it is the first for all of them.
+
+    A turn ends with its time, so that a broker that does not answer holds up no longer than that.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[str, OrderedDict[int, int]] = {}
+        """The end of the time of each call that runs or waits, by user and by the call's number."""
+
+    @contextmanager
+    def take(self, names: Iterable[str], ends_at: int, clock: Callable[[], int]) -> Iterator[PlacesAhead]:
+        """Take a turn behind all earlier ones for these names, for the block, at most until `ends_at` [epoch ms].
+
+        It is taken for all of them at once, so that no two turns wait for each other.
+        """
+        taken: dict[str, tuple[OrderedDict[int, int], int]] = {}
+        for name in names:
+            if name not in taken:
+                turns = self._turns.setdefault(name, OrderedDict())
+                taken[name] = turns, next(reversed(turns), 0) + 1
+                turns[taken[name][1]] = ends_at
+        try:
+            yield lambda: max((_ahead(turns, number, clock()) for turns, number in taken.values()), default=0)
+        finally:  # also when the client has left
+            for name, (turns, number) in taken.items():
+                turns.pop(number, None)
+                if not turns and self._turns.get(name) is turns:
+                    del self._turns[name]
+
+
+def _ahead(turns: OrderedDict[int, int], number: int, now: int) -> int:
+    """Return how many turns are before one, without those whose time is over."""
+    while (first := next(iter(turns), number)) < number and turns[first] <= now:
+        del turns[first]
+    return max(number - first, 0)

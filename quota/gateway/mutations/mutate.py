@@ -9,13 +9,13 @@ validated again, and get the error of a topic that exists.
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from quota.errors import ErrorCode
+from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.creation import check_creation, create
 from quota.gateway.mutations.deletion import check_deletion, delete
 from quota.gateway.mutations.growth import check_growth, grow
-from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
     OUT_OF_TIME,
     RESULTS,
@@ -26,15 +26,11 @@ from quota.gateway.mutations.operations import (
     ClientRequest,
     MutationResponse,
     Pause,
+    wait,
 )
-from quota.gateway.mutations.turns import wait
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
 from quota.wire.protocol import ApiKey
-
-WhenSilent = Literal["closed", "open"]
-"""The behaviour without a decision: `closed` returns an error. `open` proceeds if no request of the gateway has been
-decided for the time that a decision may take, and not because a client's own time limit is shorter."""
 
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
@@ -44,19 +40,6 @@ _SILENT = ("proceeded", "undecided")
 Steps = Generator[BrokerCall | Pause | DecisionRequest, Any, MutationResponse]
 """The steps of a mutation: a `BrokerCall` is sent its response message, a `DecisionRequest` its `DecisionReply`, and a
 `Pause` None; the return value is the client's response."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The settings that apply to all clients' mutations."""
-
-    when_silent: WhenSilent = "closed"
-    decision_timeout_ms: int = 10_000
-    """The time that a decision may take [ms], if the client's own time limit is not shorter."""
-    default_partitions: int = 1
-    """The cost of a topic with the cluster's default number of partitions where the client may not see that number."""
-    enforced_by: str = "the cluster"
-    """The servers on which the enforcing job should run, for errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +56,34 @@ class _Outcome:
     """The outcomes by which the admitted topics and the others are counted."""
 
 
-def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable[[], int]) -> Steps:
+def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request."""
-    arrived_at = clock()
-    checked = yield from _check(request, rules, memory, clock)
+    checked = yield from _check(request, context, clock)
     if request.only_validates:
         valid = [mutation.rejection(ErrorCode.NONE, None) for mutation in checked.charged]
         message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
         return MutationResponse(message, mute_ms=0, topics={})
 
-    def left_ms() -> int:
-        return _limit_ms(request, rules, clock() - arrived_at)
-
-    names, ends_at = [mutation.topic.name for mutation in checked.charged], arrived_at + request.time_limit_ms
-    with memory.changing.take(names, ends_at, clock) as ahead:
-        waited = yield from wait(ahead, left_ms)
-        if waited or any(memory.recent.is_changed(name, arrived_at) for name in names):
-            checked = yield from _check(request, rules, memory, clock)
-        return (yield from _carry_out(request, checked, rules, memory, clock, arrived_at))
+    names = [mutation.topic.name for mutation in checked.charged]
+    with context.changing.take(names, request.ends_at, clock) as ahead:
+        waited = yield from wait(ahead, lambda: _limit_ms(request, context, clock()))
+        if waited or any(context.recent.is_changed(name, request.arrived_at) for name in names):
+            checked = yield from _check(request, context, clock)
+        return (yield from _carry_out(request, checked, context, clock))
 
 
-def _carry_out(  # noqa: PLR0913, PLR0917
-    request: ClientRequest, checked: Checked, rules: Rules, memory: Memory, clock: Callable[[], int], arrived_at: int
-) -> Steps:
+def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext, clock: Callable[[], int]) -> Steps:
     """Have checked mutations decided, and carry out those admitted."""
     outcome = _Outcome(frozenset())
-    if clock() - arrived_at >= request.time_limit_ms:
+    if clock() >= request.ends_at:
         outcome = _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME, _SILENT)
     elif checked.charged:
-        outcome = yield from _decide(request, checked, rules, memory, clock, arrived_at)
+        outcome = yield from _decide(request, checked, context, clock)
     admitted = [mutation for index, mutation in enumerate(checked.charged) if index in outcome.admitted]
     others = [mutation for index, mutation in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     if admitted:
-        response = yield from _forward(request, admitted, clock() - arrived_at, rules, memory, clock())
+        response = yield from _forward(request, admitted, context, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
     rejected = [mutation.rejection(outcome.error, outcome.message) for mutation in others]
     return MutationResponse(
@@ -120,51 +97,52 @@ def _carry_out(  # noqa: PLR0913, PLR0917
     )
 
 
-def _check(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable[[], int]) -> Check:
+def _check(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Check:
     """Find the topics that would succeed, and their costs."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
-            return check_creation(request, memory, rules.default_partitions)
+            return check_creation(request, context)
         case ApiKey.CREATE_PARTITIONS:
-            return check_growth(request, memory, clock)
+            return check_growth(request, context, clock)
         case _:
-            return check_deletion(request, memory, clock())
+            return check_deletion(request, context, clock())
 
 
-def _forward(  # noqa: PLR0913, PLR0917
-    request: ClientRequest, admitted: list[Charged], waited_ms: int, rules: Rules, memory: Memory, now: int
+def _forward(
+    request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
     """Carry out admitted mutations; return the cluster's response."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
-            return (yield from create(request, admitted, waited_ms, memory, rules.default_partitions, now))
+            return (yield from create(request, admitted, context, now))
         case ApiKey.CREATE_PARTITIONS:
-            return (yield from grow(request, admitted, waited_ms, memory, now))
+            return (yield from grow(request, admitted, context, now))
         case _:
-            return (yield from delete(request, admitted, waited_ms, memory, now))
+            return (yield from delete(request, admitted, context, now))
 
 
-def _decide(  # noqa: PLR0913, PLR0917
-    request: ClientRequest, checked: Checked, rules: Rules, memory: Memory, clock: Callable[[], int], arrived_at: int
+def _decide(
+    request: ClientRequest, checked: Checked, context: GatewayContext, clock: Callable[[], int]
 ) -> Generator[DecisionRequest, DecisionReply, _Outcome]:
     """Return the outcome.
 
     A strict client in debt that was decided just now is rejected without another decision.
     """
     now = clock()
-    debt = memory.debts.find(request.client, now) if request.is_strict else None
+    debt = context.debts.find(request.client, now) if request.is_strict else None
     if debt is not None and debt.is_fresh(now):
         return _rejected(frozenset(), debt.ends_at - now)
-    wanted = _decision_request(request, checked, _limit_ms(request, rules, now - arrived_at))
+    wanted = _decision_request(request, checked, _limit_ms(request, context, now))
     reply = yield wanted
     if reply.decision is not None:
-        memory.debts.record(request.client, reply.throttle_ms, clock())
-    return _outcome(reply, wanted, rules)
+        context.debts.record(request.client, reply.throttle_ms, clock())
+    return _outcome(reply, wanted, context)
 
 
-def _limit_ms(request: ClientRequest, rules: Rules, passed_ms: int) -> int:
-    """Return the time that is left for a decision [ms], `passed_ms` after the client's request arrived."""
-    return min(rules.decision_timeout_ms, int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - passed_ms)
+def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
+    """Return the time that is left for a decision [ms]."""
+    left_ms = int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - (now - request.arrived_at)
+    return min(context.decision_timeout_ms, left_ms)
 
 
 def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -> DecisionRequest:
@@ -186,7 +164,7 @@ def _rejected(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
     return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
 
-def _outcome(reply: DecisionReply, wanted: DecisionRequest, rules: Rules) -> _Outcome:
+def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayContext) -> _Outcome:
     """Return the outcome of the reply to a request for a decision."""
     decision = reply.decision
     if decision is not None:
@@ -194,10 +172,10 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, rules: Rules) -> _Ou
         return _rejected(admitted, reply.throttle_ms)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
-    is_silent = reply.silent_ms >= rules.decision_timeout_ms
-    if is_silent and rules.when_silent == "open":
+    is_silent = reply.silent_ms >= context.decision_timeout_ms
+    if is_silent and context.when_silent == "open":
         return _Outcome(frozenset(range(len(wanted.request.topics))), counted=_SILENT)
-    is_running = f"is mutation-quota enforce running on {rules.enforced_by}?"
+    is_running = f"is mutation-quota enforce running on {context.enforced_by}?"
     if not reply.needs_ms:
         sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; {is_running}"
     elif is_silent:

@@ -1,11 +1,11 @@
 """A client's request to change topics, and what the three kinds of such requests have in common."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from quota.gateway.mutations.recent import ExistingTopic
+from quota.gateway.mutations.memory import ExistingTopic, PlacesAhead
 from quota.records import codec
 from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
 from quota.wire.protocol import ApiKey
@@ -21,6 +21,10 @@ OUT_OF_TIME = "the time limit of the request was over before it could be decided
 """The message of REQUEST_TIMED_OUT for a request whose validation took all of its time."""
 
 
+_TURN_PAUSES_MS = (10, 500)
+"""The pause before a channel looks again whether it is its turn, for each channel before it, and the longest one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
     """A client's request to create, grow or delete topics."""
@@ -30,6 +34,8 @@ class ClientRequest:
     client_id: str | None
     user: str
     message: dict[str, Any]
+    arrived_at: int = 0
+    """The time of its arrival, by the monotonic clock of the gateway [ms]."""
     session_left_ms: int | None = None
     """The time until the broker closes the client's connection unless it authenticates again [ms]."""
 
@@ -39,20 +45,25 @@ class ClientRequest:
         topics: list[RequestedTopic] = self.message[self._topics_field]
         return topics
 
-    def reduced(self, topics: Iterable[RequestedTopic], waited_ms: int) -> dict[str, Any]:
-        """Return the request for some of its topics."""
-        return {**self.message, "timeoutMs": self.left_ms(waited_ms), self._topics_field: list(topics)}
+    def reduced(self, topics: Iterable[RequestedTopic], now: int) -> dict[str, Any]:
+        """Return the request for some of its topics, as it is forwarded at `now`."""
+        return {**self.message, "timeoutMs": self.left_ms(now), self._topics_field: list(topics)}
 
-    def left_ms(self, waited_ms: int) -> int:
+    def left_ms(self, now: int) -> int:
         """Return what is left of the client's timeout [ms]; one without a sense is passed on."""
         timeout_ms: int = self.message["timeoutMs"]
-        return max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
+        return max(timeout_ms - (now - self.arrived_at), 1) if timeout_ms > 0 else timeout_ms
 
     @property
     def time_limit_ms(self) -> int:
         """The time from its arrival to its response [ms]: the client's own limit, at most until its session ends."""
         limits = (self.message["timeoutMs"], self.session_left_ms)
         return min(limit for limit in limits if limit is not None)
+
+    @property
+    def ends_at(self) -> int:
+        """The time by which it has its response [ms]."""
+        return self.arrived_at + self.time_limit_ms
 
     @property
     def client(self) -> tuple[str, str | None]:
@@ -158,6 +169,16 @@ def validate(
     results = response[RESULTS[request.key]]
     valid = {result["name"]: result for result in results if not result["errorCode"]}
     return [result for result in results if result["errorCode"]], valid, response["throttleTimeMs"]
+
+
+def wait(ahead: PlacesAhead, left_ms: Callable[[], int]) -> Generator[Pause, None, bool]:
+    """Wait for a turn while there is time left [ms]; return whether another one was before it."""
+    pause, longest = _TURN_PAUSES_MS
+    waited = False
+    while (others := ahead()) > 0 and (left := left_ms()) > 0:
+        waited = True
+        yield Pause(min(others * pause, longest, left))
+    return waited
 
 
 def content_digest(request: ClientRequest, steps: Sequence[object]) -> bytes:

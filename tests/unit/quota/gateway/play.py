@@ -7,8 +7,6 @@ from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesReply
 from quota.gateway.context import GatewayContext
-from quota.gateway.mutations.mutate import Rules
-from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.records.decision import read_decision
 from quota.records.decision_request import DecisionReply
@@ -54,13 +52,13 @@ class FakePorts:
         return self.time
 
 
-def make_context(protocol, *, addresses=None, permissive=True, authenticates=False, context=None, **options):
-    """Return a context; further options are those of `Rules`."""
+def make_context(protocol, *, addresses=None, permissive=True, context=None, **options):
+    """Return a context; further options are its own."""
     if context is not None:
         return context
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
     offered = OfferedApis(protocol, permissive=permissive)
-    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(), authenticates=authenticates)
+    return GatewayContext(protocol, offered, addresses, **options)
 
 
 class Play:

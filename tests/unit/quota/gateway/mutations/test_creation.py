@@ -109,13 +109,13 @@ def test_a_default_number_of_partitions_has_the_clusters_default_cost(play, vers
 
 def test_a_hidden_default_has_the_cost_in_the_settings(play):
     """Clients without permission to describe a topic's configs do not get its number of partitions."""
-    on = play(default_partitions=6)
+    on = play(assumed_partitions=6)
     assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 6}
 
 
 def test_a_hidden_default_is_learned_from_a_topic_that_was_created_with_it(play, caplog):
     """The client may see the topic. The first is charged by the settings, with a warning, and the next ones rightly."""
-    on = play(default_partitions=1)
+    on = play(assumed_partitions=1)
     assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 1}
     (warning,) = caplog.messages
     assert warning == (
@@ -130,7 +130,7 @@ def test_a_hidden_default_is_learned_from_a_topic_that_was_created_with_it(play,
 
 @pytest.mark.parametrize("version", [4, 7])
 def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(play, version):
-    on = play(default_partitions=1)
+    on = play(assumed_partitions=1)
     on.mutate(19, version, creation(topic("a", -1)))
     on.cluster.default_partitions = 8  # the brokers were restarted with another one
     assert costs(on.mutate(19, version, creation(topic("hidden", -1)))) == {"hidden": 4}
@@ -139,13 +139,13 @@ def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(pl
 
 def test_the_first_topic_with_a_hidden_default_is_awaited(play):
     """The broker does not show it at once. Later ones are not awaited, since the number is known."""
-    on = play(default_partitions=3)
+    on = play(assumed_partitions=3)
     on.cluster.unseen.add("hidden")
     on.mutate(19, 7, creation(topic("hidden", -1)))
     assert on.ports.pauses == [10]
     on.cluster.unseen.clear()
     on.end_pause()
-    assert on.context.memory.cluster.default_partitions == 4
+    assert on.context.default_partitions == 4
 
     on.cluster.unseen.add("hidden-2")
     on.mutate(19, 7, creation(topic("hidden-2", -1)))
@@ -154,7 +154,7 @@ def test_the_first_topic_with_a_hidden_default_is_awaited(play):
 
 
 def test_a_topic_whose_partitions_are_never_seen_teaches_nothing(play, caplog):
-    on = play(default_partitions=3)
+    on = play(assumed_partitions=3)
     on.cluster.unseen.add("hidden")
     on.cluster.unalterable.add("hidden")
     on.mutate(19, 7, creation(topic("hidden", -1)))

@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from quota.gateway.mutations.recent import ExistingTopic
+from quota.gateway.mutations.memory import ExistingTopic
 from tests.support.wire.requests import deletion
 from tests.unit.quota.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
 
@@ -225,7 +225,7 @@ def test_many_topics_are_found_in_parts(play):
 def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
     """It was created through this gateway a moment ago, and deleted at a broker or through another gateway."""
     on = play(Cluster(a=50))
-    on.context.memory.recent.record(ExistingTopic("a", topic_id(1), 50), on.ports.time)
+    on.context.recent.record(ExistingTopic("a", topic_id(1), 50), on.ports.time)
     del on.cluster.topics["a"]
     for _ in range(2):
         on.exchange(20, 6, message)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from quota.gateway.mutations.debts import Debt, Debts
 from tests.support.wire.requests import creation, deletion, growth
 from tests.unit.quota.gateway.cluster import Cluster
 
@@ -187,21 +186,3 @@ def test_a_strict_client_in_debt_is_rejected_without_another_decision_for_a_seco
     assert again(1000) is None
     assert again(999, version=4) is None  # permissive: it is admitted and charged
     assert again(999, client_id="app2") is None
-
-
-def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
-    debts, client = Debts(), ("alice", None)
-    debts.record(client, 300, 1000)
-    assert debts.find(client, 1299) == Debt(1300, 1000)
-    assert debts.find(client, 1300) is None
-    debts.record(client, 0, 1100)
-    assert debts.find(client, 1100) is None
-
-
-def test_the_debts_of_ten_thousand_clients_are_remembered():
-    """Those that were decided last; a client that is forgotten is only validated again."""
-    debts = Debts()
-    for number in range(10_001):
-        debts.record(("alice", str(number)), 300, 0)
-    assert debts.find(("alice", "0"), 0) is None
-    assert debts.find(("alice", "1"), 0) is not None

@@ -1,9 +1,9 @@
-"""Topics changed through the gateway lately, which the broker's metadata does not show yet."""
+"""Topics changed through the gateway lately, which the broker's metadata does not show yet, and clients' debts."""
 
 import pytest
 
-from quota.gateway.mutations import recent as module
-from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from quota.gateway.mutations import memory as module
+from quota.gateway.mutations.memory import NO_ID, Debt, Debts, ExistingTopic, RecentTopics
 from tests.support.wire.requests import creation, deletion, growth, topic
 from tests.unit.quota.gateway.cluster import Cluster, topic_id
 
@@ -134,3 +134,21 @@ def test_a_flood_of_deletions_displaces_the_oldest_ids():
     for number in range(1, 102):
         recent.record_deletion(ExistingTopic(f"t{number}", number.to_bytes(16), 1), 0)
     assert [recent.is_gone(number.to_bytes(16), 0) for number in (1, 2)] == [False, True]
+
+
+def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
+    debts, client = Debts(), ("alice", None)
+    debts.record(client, 300, 1000)
+    assert debts.find(client, 1299) == Debt(1300, 1000)
+    assert debts.find(client, 1300) is None
+    debts.record(client, 0, 1100)
+    assert debts.find(client, 1100) is None
+
+
+def test_the_debts_of_ten_thousand_clients_are_remembered():
+    """Those that were decided last; a client that is forgotten is only validated again."""
+    debts = Debts()
+    for number in range(10_001):
+        debts.record(("alice", str(number)), 300, 0)
+    assert debts.find(("alice", "0"), 0) is None
+    assert debts.find(("alice", "1"), 0) is not None
