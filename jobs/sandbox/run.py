@@ -11,8 +11,8 @@ from functools import partial
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.audit.upkeep.schedule import stopping_upkeep
 from jobs.background import background
 from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.endpoint import ServiceEndpoint
@@ -41,8 +41,9 @@ from jobs.services.spark import claimed_deployment, observing, start_queries
 from jobs.signals import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import jvm_pid, kill_jvm
+from jobs.storage.files import Run
 from quota.callbacks.instance import check_callbacks
-from quota.errors import ClusterError, MutationQuotaError
+from quota.errors import ClusterError
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
@@ -76,35 +77,64 @@ def run_everything(settings: Settings) -> None:
     clients use the gateway.
     """
     check_callbacks(settings.quota.callbacks)
-    embedded = _starts_broker(settings)
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     spark = settings.spark.model_copy(update={"conf": _LITTLE_HEAP | settings.spark.conf})
     settings = settings.model_copy(update={"enforce": enforce, "spark": spark})
-    with ServiceEndpoint(settings.metrics, "run") as endpoint, ExitStack() as stack:
-        traffic = None
-        polled: list[Callable[[], None]] = []
-        if embedded:
-            print("starting a broker", flush=True)
-            broker = stack.enter_context(embedded_broker(settings, _choose_port()))
+    servers = settings.kafka.bootstrap_servers
+    with ServiceEndpoint(settings.metrics, "run") as endpoint:
+        if "bootstrap_servers" in settings.kafka.model_fields_set:
+            print(f"no broker is started, since kafka.bootstrap_servers is set: {servers}", flush=True)
+            _run(settings, endpoint)
+            return
+        print("starting a broker", flush=True)
+        with embedded_broker(settings, _choose_port()) as broker:
             settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
             if settings.topics.user_topic_prefix is not None:
                 UserTopics(settings).prepare([ANONYMOUS, *(tenant.user for tenant in simulated_clients())])
-            traffic = Traffic(RequestWriter(settings), simulated_clients())
-        page = stack.enter_context(serve_dashboard(settings, any_port=True))
+            _run(settings, endpoint, broker)
+
+
+def _run(settings: Settings, endpoint: ServiceEndpoint, broker: Broker | None = None) -> None:
+    """Run the queries, the dashboard and, on an embedded broker, the gateway and the clients, until Ctrl-C."""
+    traffic, totals = None, DecisionTotals(settings.quota.window, _MAX_TENANTS)
+    where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
+    log = settings.storage.local_folder("logs") / "spark.log"
+    with serve_dashboard(settings, any_port=True) as page:
         print(f"dashboard at {page}", flush=True)
         print("starting Spark", flush=True)
-        log = settings.storage.local_folder("logs") / "spark.log"
-        run = stack.enter_context(claimed_deployment(settings, "run", log))
-        reader = stack.enter_context(closing(AnswerReader(settings)))
-        observer = QueryObserver()
-        metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
-        stack.enter_context(endpoint.following(settings, metrics, health, decides=True))
+        with (
+            claimed_deployment(settings, "run", log) as run,
+            closing(AnswerReader(settings)) as reader,
+            running_queries(run, endpoint) as check,
+            ExitStack() as clients,
+        ):
+            polled = [check]
+            if broker is not None:
+                traffic = Traffic(RequestWriter(settings), simulated_clients())
+                gateway, check_gateway = clients.enter_context(embedded_gateway(settings))
+                where = f"gateway at {gateway}, {where}"
+                polled += [partial(_check_broker, broker, run.spark, jvm_pid(run.spark)), check_gateway]
+                for client in unmodified_clients(settings, gateway):
+                    clients.enter_context(closing(client))
+                    polled.append(partial(poll_client, client, totals))
+            print(f"dashboard at {page}, {where}; Ctrl-C stops everything", flush=True)
+            with stop_signals() as stop:
+                _follow(reader, totals, traffic, polled, stop)
+            print("stopping", flush=True)
+
+
+@contextmanager
+def running_queries(run: Run, endpoint: ServiceEndpoint) -> Iterator[Callable[[], None]]:
+    """Run enforce and audit inside the block, and end upkeep at once when it ends; yield a check to call all the time.
+
+    The check raises the failure of a query.
+    """
+    observer, stopping = QueryObserver(), threading.Event()
+    metrics, health = QueryMetrics(run.settings, observer), QueryHealth(run.settings, observer)
+    with endpoint.following(run.settings, metrics, health, decides=True), stopping_upkeep(stopping):
         queries = start_queries(run, metrics.upkeep_failures)
-        stopping = threading.Event()
         observer.watch(run.spark, queries, stopping)
-        stack.callback(_stop, queries)
-        stack.callback(stopping.set)
         observe, is_time = observing(run, observer), Every(_OBSERVE_SECONDS)
 
         def check() -> None:
@@ -112,28 +142,12 @@ def run_everything(settings: Settings) -> None:
                 check_queries(queries)
                 observe()
 
-        polled.append(check)
-        where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
-        totals = DecisionTotals(settings.quota.window, _MAX_TENANTS)
-        if embedded:
-            gateway, check_gateway = stack.enter_context(embedded_gateway(settings))
-            where = f"gateway at {gateway}, {where}"
-            polled += [partial(_check_broker, broker, run.spark, jvm_pid(run.spark)), check_gateway]
-            for client in unmodified_clients(settings, gateway):
-                stack.enter_context(closing(client))
-                polled.append(partial(poll_client, client, totals))
-        print(f"dashboard at {page}, {where}; Ctrl-C stops everything", flush=True)
-        with stop_signals() as stop:
-            _follow(reader, totals, traffic, polled, stop)
-        print("stopping", flush=True)
-
-
-def _starts_broker(settings: Settings) -> bool:
-    """Return whether the settings name no cluster; otherwise say which one is used."""
-    if "bootstrap_servers" not in settings.kafka.model_fields_set:
-        return True
-    print(f"no broker is started, since kafka.bootstrap_servers is set: {settings.kafka.bootstrap_servers}", flush=True)
-    return False
+        try:
+            yield check
+        finally:
+            stopping.set()
+            with suppress(Py4JError, PySparkException, OSError):  # the JVM has exited; why is known already
+                stop_after_batch(queries)
 
 
 def _choose_port() -> int:
@@ -144,11 +158,6 @@ def _choose_port() -> int:
     print(f"port {_PORT} is in use; before you use other commands:", flush=True)
     print(f"  export KAFKA_BOOTSTRAP_SERVERS={HOST}:{port}", flush=True)
     return port
-
-
-def _stop(queries: Sequence[StreamingQuery]) -> None:
-    with suppress(Py4JError, PySparkException, OSError):  # the JVM has exited; why is known already
-        stop_after_batch(queries)
 
 
 def _check_broker(broker: Broker, spark: SparkSession, jvm: int) -> None:
@@ -211,14 +220,14 @@ def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], Non
     port = free_port() if is_listening(first) else first
     own = {"first_port": port, "address": HOST, "advertised_host": "", "advertised_by": "gateway", "listeners": []}
     settings = settings.model_copy(update={"gateway": settings.gateway.model_copy(update=own)})
-    failures: list[MutationQuotaError] = []
+    failures: list[Exception] = []
 
     def serve(stop: threading.Event) -> None:
         for module in (serve_gateway.__module__, counted.__module__):  # its counts would disturb the view
             logging.getLogger(module).setLevel(logging.WARNING)
         try:
             asyncio.run(serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True)))
-        except MutationQuotaError as error:
+        except Exception as error:  # noqa: BLE001 `check` raises it on the main thread
             failures.append(error)
 
     def check() -> None:

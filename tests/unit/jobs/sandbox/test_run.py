@@ -1,18 +1,21 @@
 """The lines that `run` prints, and the ports that it uses instead of those in use."""
 
 import socket
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import pytest
 
+from jobs.audit.upkeep import schedule
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox import run
 from jobs.sandbox.broker import HOST, free_port, is_listening
-from jobs.sandbox.run import embedded_gateway, poll_client, run_everything, totals_line
+from jobs.sandbox.run import embedded_gateway, poll_client, run_everything, running_queries, totals_line
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota_log import Window
 from quota.settings import load_settings
 from tests.support.factories import START, decide_all, resolved
+from tests.support.waiting import until
 
 
 class Client:
@@ -112,3 +115,43 @@ def test_a_gateway_whose_port_is_in_use_listens_on_another(port_in_use, monkeypa
     another = gateway_address(monkeypatch, port_in_use)
     assert another.startswith("127.0.0.1:")
     assert another != f"127.0.0.1:{port_in_use}"
+
+
+@pytest.fixture
+def failing_gateway(monkeypatch):
+    """Make the gateway's thread end with an error of the system, at once or after it has listened."""
+
+    def _failing_gateway(*, listens):
+        async def serve_gateway(settings, *_):
+            if listens:
+                with socket.create_server((HOST, settings.gateway.first_port)) as server:
+                    server.accept()[0].close()
+            raise OSError("too many open files")
+
+        monkeypatch.setattr(run, "serve_gateway", serve_gateway)
+        return load_settings([f"gateway.first_port={free_port()}"], environment={}, with_default_file=False)
+
+    return _failing_gateway
+
+
+def test_any_error_of_a_gateway_that_does_not_start_is_raised_at_once(failing_gateway):
+    with pytest.raises(OSError, match="too many open files"), embedded_gateway(failing_gateway(listens=False)):
+        pass
+
+
+def test_any_later_error_of_the_gateway_is_raised_by_the_next_check(failing_gateway):
+    with embedded_gateway(failing_gateway(listens=True)) as (_, check), pytest.raises(OSError, match="open files"):
+        until(check)
+
+
+def test_upkeep_is_interrupted_before_the_queries_are_stopped(base_settings, monkeypatch):
+    """A stop would wait for the batch within which it runs."""
+    stops = []
+    monkeypatch.setattr(run, "start_queries", lambda *_: [])
+    monkeypatch.setattr(run, "observing", lambda *_: lambda: None)
+    monkeypatch.setattr(run, "stop_after_batch", lambda _: stops.extend(stop.is_set() for stop in schedule._stops))  # noqa: SLF001
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: None))
+    endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
+    with running_queries(SimpleNamespace(settings=base_settings, spark=spark), endpoint) as check:
+        check()
+    assert stops == [True]
