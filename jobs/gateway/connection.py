@@ -13,7 +13,7 @@ from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesCall, RatesReply
 from quota.gateway.context import ChannelError, GatewayContext
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.wire.protocol import Address
@@ -323,7 +323,12 @@ class Connections:
     """
 
     def __init__(
-        self, context: GatewayContext, decisions: Decisions, rates: LoggedRates, encryption: Encryption, most: int
+        self,
+        context: GatewayContext,
+        decisions: AwaitedDecisions,
+        rates: LoggedRates,
+        encryption: Encryption,
+        most: int,
     ) -> None:
         """Start without connections, of which there may be `most`."""
         self.context = context

@@ -19,7 +19,7 @@ from jobs.gateway.encryption import Encryption
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.addresses import Addresses
 from quota.gateway.context import GatewayContext
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
@@ -108,7 +108,7 @@ class GatewayServer:
     def __init__(
         self,
         context: GatewayContext,
-        decisions: Decisions,
+        decisions: AwaitedDecisions,
         rates: LoggedRates,
         settings: GatewaySettings,
         encryption: Encryption,

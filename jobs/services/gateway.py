@@ -16,7 +16,7 @@ from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
 from jobs.signals import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.offered import OfferedApis
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
@@ -64,7 +64,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     )
     # A request that is written later is in vain; a new producer may take a second before it writes.
     limit_seconds = max(own.decision_timeout_seconds, settings.kafka.timeout_seconds)
-    decisions = Decisions(
+    decisions = AwaitedDecisions(
         RequestWriter(settings, _LINGER_MS, limit_seconds=limit_seconds),
         AnswerReader(settings, request_id_prefix=_ID_PREFIX),
         topics,

@@ -10,7 +10,7 @@ beginning is held.
 import struct
 from collections.abc import Callable, Iterator
 
-from quota.wire.described import repeat
+from quota.wire.described import same_in_each
 from quota.wire.headers import RequestHeader, read_response_header, write_response
 from quota.wire.message_codec import Message
 from quota.wire.primitives import Malformed
@@ -117,7 +117,7 @@ def _after_partitions(body: bytes, at: int, count: int) -> int:
         in_sync = _after_nodes(body, replicas)
         size = _after_nodes(body, in_sync) - at
         lengths = (start + byte for start in (replicas, in_sync) for byte in range(_COUNT.size))
-        if repeat(body, lengths, size, count):
+        if same_in_each(body, lengths, size, count):
             return at + size * count
     for _ in range(count):
         at = _after_nodes(body, _after_nodes(body, at + _PARTITION_HEAD))

@@ -1,32 +1,24 @@
 """The identity of a client, read from its SASL exchange with the broker. Only the broker accepts or rejects it."""
 
-import base64
-import binascii
-import json
 import re
 
 from quota.gateway.context import ChannelError
+from quota.wire.access_tokens import read_bearer_message, token_claim
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The mechanisms whose exchange names the user."""
 
-# Kafka's own patterns (ScramMessages, OAuthBearerClientInitialResponse).
+# Kafka's own patterns (ScramMessages).
 _SASL_NAME = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = rb"[\x01-\x2b\x2d-\x7f]+"
 _CLIENT_FIRST = re.compile(
     rb"n,(?:a=(?P<authzid>" + _SASL_NAME + rb"))?,(?:m=" + _VALUE + rb",)?"
     rb"n=(?P<user>" + _SASL_NAME + rb"),r=[\x21-\x2b\x2d-\x7e]+(?P<extensions>(?:,[A-Za-z]+=" + _VALUE + rb")*)"
 )
-_BEARER_FIRST = re.compile(rb"n,(?:a=" + _SASL_NAME + rb")?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*)\x01")
-_BEARER_AUTH = re.compile(rb"(?i:bearer) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
-_TRIMMED = "".join(map(chr, range(0x21)))
-"""The characters that Java's `trim` removes, as Kafka does with the subject of a signed token."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_PASSWORD = b"$accessToken"
 """The name of a user who is named by an access token in the place of the password: Strimzi's OAuth over PLAIN."""
 _SCRAM_ROUNDS = 2
 _PLAIN_PARTS = 3
-_JWT_PARTS = 3
 
 
 class AuthenticationRejected(ChannelError):
@@ -50,7 +42,7 @@ class SaslExchange:
         """Process a message of the client; one with a delegation token is rejected."""
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
-            self._user = token_claim(_bearer_token(auth_bytes), self._subject_claim)
+            self._user = token_claim(read_bearer_message(auth_bytes), self._subject_claim)
         elif self._rounds == 1:
             by_plain = self._mechanism == "PLAIN"
             self._user = _plain_user(auth_bytes, self._subject_claim) if by_plain else _scram_user(auth_bytes)
@@ -90,27 +82,3 @@ def _scram_user(message: bytes) -> str | None:
             "OAUTHBEARER"
         )
     return client_first["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
-
-
-def token_claim(token: bytes, claim: str) -> str | None:
-    """Return a claim of a signed or unsigned token (JWT) that names a user; None where it names none."""
-    parts = token.split(b".")
-    if len(parts) != _JWT_PARTS:
-        return None
-    try:
-        payload = base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4))
-        subject = json.loads(payload.decode()).get(claim)
-    except (binascii.Error, ValueError, AttributeError, RecursionError):
-        return None
-    if not isinstance(subject, str) or subject != subject.strip(_TRIMMED):  # Kafka trims it only for some tokens
-        return None
-    return None if _SURROGATE.search(subject) else subject
-
-
-def _bearer_token(message: bytes) -> bytes:
-    """Return the token that Kafka reads, or nothing if it is not the only one."""
-    client_first = _BEARER_FIRST.fullmatch(message)
-    pairs = client_first["pairs"].split(b"\x01")[:-1] if client_first else []
-    given = [value for name, _, value in (pair.partition(b"=") for pair in pairs) if name == b"auth"]
-    auth = _BEARER_AUTH.fullmatch(given[0]) if len(given) == 1 else None
-    return auth["token"] if auth else b""

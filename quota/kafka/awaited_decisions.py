@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 
@@ -34,7 +34,7 @@ _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
 
 
-class Pace:
+class JobPace:
     """The silence of the enforcing job, and the times that its last decisions took. Times are seconds of one clock.
 
     A job is silent if nothing was decided for `silent_after`, although a request waits for it.
@@ -47,41 +47,41 @@ class Pace:
         self._times: deque[tuple[float, float]] = deque(maxlen=_MAX_TIMES)  # when decided, and the time that it took
 
     def sent(self, now: float) -> None:
-        """Take that a request was sent."""
+        """Record that a request was sent."""
         self._sent_at = now
         if self._waiting_since is None:
             self._waiting_since = now
 
     def decided(self, now: float, seconds: float) -> None:
-        """Take that a request was decided, and the time that it took. One that outlasted a silence tells nothing."""
+        """Record that a request was decided, and the time that it took. One that outlasted a silence tells nothing."""
         self._waiting_since = None
         if seconds < self._silent_after:
             self._times.append((now, seconds))
 
     def rejected(self) -> None:
-        """Take that no request is left that a decision could be missing for."""
+        """Record that no request is left that a decision could be missing for."""
         self._waiting_since = None
 
-    def waiting(self, now: float) -> float:
+    def silent_for(self, now: float) -> float:
         """Return the time for which a request has waited and no other was decided."""
         return 0.0 if self._waiting_since is None else now - self._waiting_since
 
-    def is_due(self, now: float) -> bool:
+    def retry_is_due(self, now: float) -> bool:
         """Return whether a silent job is to be tried again."""
-        return min(self.waiting(now), now - self._sent_at) >= self._silent_after
+        return min(self.silent_for(now), now - self._sent_at) >= self._silent_after
 
-    def least(self, now: float) -> float:
+    def least_seconds(self, now: float) -> float:
         """Return the least time that a decision takes, as far as is known.
 
         It takes as long as the quickest of the last ones, and no less than another has already waited for one: the job
         decides requests in their order. What was seen is forgotten after `silent_after`, so that it is tried again.
         """
         quickest = min((took for at, took in self._times if now - at < self._silent_after), default=0.0)
-        return max(min(_LEAST_SECONDS, self._silent_after), quickest, self.waiting(now))
+        return max(min(_LEAST_SECONDS, self._silent_after), quickest, self.silent_for(now))
 
-    def is_enough(self, seconds: float, now: float) -> bool:
+    def can_decide_within(self, seconds: float, now: float) -> bool:
         """Return whether a request may be decided within a time."""
-        return self.waiting(now) < seconds >= self.least(now)
+        return self.silent_for(now) < seconds >= self.least_seconds(now)
 
 
 @dataclass(eq=False, slots=True)
@@ -89,7 +89,7 @@ class _Pending:
     """A request, and the replies that wait for its answer."""
 
     request: MutationRequest
-    content: bytes
+    content_digest: bytes
     requested_at: float
     """The time of the event loop [s]."""
     replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
@@ -97,7 +97,7 @@ class _Pending:
     """Whether it could not be written, so that it does not show whether the job decides."""
 
 
-class Decisions:
+class AwaitedDecisions:
     """Requests decisions, and passes each answer to those who wait for it, and to nobody else.
 
     It is used on one event loop; a thread reads the answers. All request ids have a common prefix. The id of a mutation
@@ -134,7 +134,7 @@ class Decisions:
         self._pending: dict[str, _Pending] = {}
         self._undecided = _Undecided()
         self._has_limit = limit_ms is not None
-        self._pace = Pace(float("inf") if limit_ms is None else limit_ms / 1000)
+        self._pace = JobPace(float("inf") if limit_ms is None else limit_ms / 1000)
         self._logged: set[str] = set()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -153,17 +153,17 @@ class Decisions:
         """Request a decision; who cancels the reply no longer waits for it."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[DecisionReply] = loop.create_future()
-        request_id = self._undecided.id_of(wanted.content) or self._new_id(wanted)
+        request_id = self._undecided.id_for(wanted.content_digest) or self._new_id(wanted)
         pending = self._pending.get(request_id)
         if pending is None and self._is_in_vain(wanted, loop):
-            needs_ms = round(self._pace.least(loop.time()) * 1000)
-            reply.set_result(DecisionReply(silent_ms=self._silent_ms(loop), needs_ms=needs_ms))
+            least_decision_ms = round(self._pace.least_seconds(loop.time()) * 1000)
+            reply.set_result(DecisionReply(job_silent_ms=self._silent_ms(loop), least_decision_ms=least_decision_ms))
             return reply
         is_new = pending is None
         if pending is None:
             expires_at = now_ms() + wanted.timeout_ms
             request = msgspec.structs.replace(wanted.request, request_id=request_id, expires_at=expires_at)
-            pending = self._pending[request_id] = _Pending(request, wanted.content, loop.time())
+            pending = self._pending[request_id] = _Pending(request, wanted.content_digest, loop.time())
         pending.replies.add(reply)
         timer = loop.call_later(wanted.timeout_ms / 1000, self._on_timeout, reply, wanted.timeout_ms)
         reply.add_done_callback(partial(self._on_done, request_id, timer))
@@ -178,11 +178,11 @@ class Decisions:
                 self._receive_decision(decision, received.at - decision.timestamp)
             case DeadLetter(error=error) as letter:
                 request_id = rejected_id(letter, letter.source.topic) or ""
-                asked = self._pending.get(request_id) or self._undecided.find(request_id)
+                asked = self._pending.get(request_id) or self._undecided.get(request_id)
                 if asked is not None and rejected_id(letter, request_topic(asked.request.user, self._topics)):
                     self._pace.rejected()
                     if request_id in self._pending:
-                        self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
+                        self._reply(request_id, DecisionReply(error_code=ErrorCode.INVALID_REQUEST, error=error))
                     else:
                         self._undecided.remove(asked)
 
@@ -192,16 +192,16 @@ class Decisions:
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
 
-    def _receive_decision(self, decision: Decision, age_ms: int) -> None:
+    def _receive_decision(self, decision: Decision, decision_age_ms: int) -> None:
         pending = self._pending.get(decision.request_id)
         if pending is None:
-            late = self._undecided.take(decision)
+            late = self._undecided.pop_decided(decision)
             if late is not None:
                 self._took(late)
                 self._on_decision(decision, None)
         elif _is_on(decision, pending.request):
             self._on_decision(decision, self._took(pending))
-            self._reply(decision.request_id, decision, age_ms)
+            self._reply(decision.request_id, DecisionReply(decision, decision_age_ms=decision_age_ms))
 
     def _took(self, decided: _Pending) -> float:
         """Record the time that a decision took, and return it [s]."""
@@ -209,31 +209,30 @@ class Decisions:
         self._pace.decided(now, now - decided.requested_at)
         return now - decided.requested_at
 
-    def _reply(
-        self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
-    ) -> None:
+    def _reply(self, request_id: str, reply: DecisionReply) -> None:
+        """Pass a reply to those who wait for a request, with the time that it took."""
         pending = self._pending.pop(request_id)
-        if error_code and not self._pending:
+        if reply.error_code and not self._pending:
             self._pace.rejected()
         self._undecided.remove(pending)
         waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
-        for reply in pending.replies:
-            _answer(reply, DecisionReply(decision, waited_ms, age_ms, error_code, error))
+        for future in pending.replies:
+            _answer(future, replace(reply, waited_ms=waited_ms))
 
     def _on_timeout(self, reply: asyncio.Future[DecisionReply], waited_ms: int) -> None:
-        silent_ms = self._silent_ms(asyncio.get_running_loop())
-        _answer(reply, DecisionReply(waited_ms=waited_ms, silent_ms=silent_ms))
+        job_silent_ms = self._silent_ms(asyncio.get_running_loop())
+        _answer(reply, DecisionReply(waited_ms=waited_ms, job_silent_ms=job_silent_ms))
 
     def _silent_ms(self, loop: asyncio.AbstractEventLoop) -> int:
-        return round(self._pace.waiting(loop.time()) * 1000)
+        return round(self._pace.silent_for(loop.time()) * 1000)
 
     def _is_in_vain(self, wanted: DecisionRequest, loop: asyncio.AbstractEventLoop) -> bool:
         """Return whether a request would not be decided in time; if a silent job is to be tried again, do so."""
         now = loop.time()
-        if not self._has_limit or self._pace.is_enough(wanted.timeout_ms / 1000, now):
+        if not self._has_limit or self._pace.can_decide_within(wanted.timeout_ms / 1000, now):
             return False
-        if self._pace.is_due(now):
-            trial = self._undecided.last()
+        if self._pace.retry_is_due(now):
+            trial = self._undecided.last_written()
             if trial is None:
                 return False
             self._send(trial, loop)
@@ -254,7 +253,7 @@ class Decisions:
         try:
             self._writer.send(request, on_delivery=partial(self._on_delivery, loop, request.request_id))
         except BadInput as error:  # the user's name does not give a valid topic name
-            self._reply(request.request_id, error_code=ErrorCode.INVALID_REQUEST, error=str(error))
+            self._reply(request.request_id, DecisionReply(error_code=ErrorCode.INVALID_REQUEST, error=str(error)))
         except BufferError:
             self._fail(request.request_id, KafkaError(KafkaError._QUEUE_FULL))  # noqa: SLF001
         except KafkaException as error:
@@ -274,16 +273,16 @@ class Decisions:
             _log.warning("%s", message)
         pending = self._pending.get(request_id)
         if pending is None:
-            if undecided := self._undecided.find(request_id):
+            if undecided := self._undecided.get(request_id):
                 undecided.has_failed = True
         elif error.code() in UNDELIVERED:  # it may still be answered
             return
         elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             topics = plural(len(pending.request.topics), "topic")
             message = f"the request of {topics} is larger than its topic accepts ({error.str()}); {FEWER_TOPICS}"
-            self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
+            self._reply(request_id, DecisionReply(error_code=ErrorCode.INVALID_REQUEST, error=message))
         else:
-            self._reply(request_id, error_code=error.code(), error=message)
+            self._reply(request_id, DecisionReply(error_code=error.code(), error=message))
             pending.has_failed = True
             self._undecided.add(pending)
 
@@ -299,7 +298,7 @@ class Decisions:
         self._reader.close()
 
     def _new_id(self, wanted: DecisionRequest) -> str:
-        return self._prefix + (wanted.content.hex() if wanted.once else uuid.uuid4().hex)
+        return self._prefix + (wanted.content_digest.hex() if wanted.happens_once else uuid.uuid4().hex)
 
 
 class _Undecided:
@@ -319,17 +318,17 @@ class _Undecided:
     def remove(self, decided: _Pending) -> None:
         self._awaited.pop(self._ids.pop(_key(decided), ""), None)
 
-    def id_of(self, content: bytes) -> str | None:
-        return self._ids.get(content)
+    def id_for(self, content_digest: bytes) -> str | None:
+        return self._ids.get(content_digest)
 
-    def find(self, request_id: str) -> _Pending | None:
+    def get(self, request_id: str) -> _Pending | None:
         return self._awaited.get(request_id)
 
-    def last(self) -> MutationRequest | None:
+    def last_written(self) -> MutationRequest | None:
         """Return the last request that is not decided although it was written, as far as is known."""
         return next((pending.request for pending in reversed(self._awaited.values()) if not pending.has_failed), None)
 
-    def take(self, decision: Decision) -> _Pending | None:
+    def pop_decided(self, decision: Decision) -> _Pending | None:
         """Return the request of the first decision on one of them."""
         pending = self._awaited.get(decision.request_id)
         if pending is None or (pending.request.user, pending.request.client_id) != (decision.user, decision.client_id):
@@ -338,7 +337,7 @@ class _Undecided:
 
 
 def _key(undecided: _Pending) -> bytes:
-    return undecided.content or undecided.request.request_id.encode()
+    return undecided.content_digest or undecided.request.request_id.encode()
 
 
 def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:

@@ -49,17 +49,17 @@ class KeptClient(Generic[C]):
         self._lock = threading.Lock()
 
     @contextmanager
-    def use(self) -> Iterator[C]:
+    def reporting(self) -> Iterator[C]:
         """Yield the client for calls inside the block, whose KafkaExceptions are noted."""
         client = self.client
         try:
             yield client
         except KafkaException as error:
-            self.note(client, error.args[0])
+            self.report(client, error.args[0])
             raise
-        self.note(client, None)
+        self.report(client, None)
 
-    def note(self, client: C, error: KafkaError | None) -> None:
+    def report(self, client: C, error: KafkaError | None) -> None:
         """Note the error of a call or a record, or None for success, and replace the client if it may be lost.
 
         The caller must still hold the client: calls in progress fail when the last reference to it goes.

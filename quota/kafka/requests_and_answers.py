@@ -135,7 +135,7 @@ class RequestWriter:
     def _on_delivery(
         self, records: RecordProducer, on_delivery: DeliveryCallback, error: KafkaError | None, message: Message
     ) -> None:
-        self._kept.note(records, error)
+        self._kept.report(records, error)
         self._keep_former(records)
         on_delivery(error, message)
 
@@ -210,7 +210,7 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue
-            self._kept.note(consumer, None)
+            self._kept.report(consumer, None)
             source = message_source(message)
             self._positions[source.topic, source.partition] = source.offset + 1
             is_letter = message.topic() == self._dead_letters
@@ -239,7 +239,7 @@ class AnswerReader:
     def _assign_new_partitions(self, seconds: float, *, from_beginning: bool, since: int | None = None) -> None:
         """Read the partitions that are not assigned yet, including those added since the last time."""
         new = []
-        with self._kept.use() as consumer:
+        with self._kept.reporting() as consumer:
             for topic in self._readers:
                 for partition in topic_partitions(consumer, topic, seconds):
                     if (topic, partition) not in self._positions:

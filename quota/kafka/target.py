@@ -19,11 +19,11 @@ from quota.kafka.tasks import (
     Task,
     after_ambiguous_error,
     after_error,
-    before_call,
     failure,
     group_into_calls,
     may_mean_done,
     needs_topic,
+    result_without_call,
 )
 from quota.kafka.timing import Backoff, Deadline
 from quota.kafka.topics.topic_admin import Topic, describe_topics
@@ -197,7 +197,7 @@ class Target:
             if task.maybe_done and task.topic_id and task.name in known and known[task.name].topic_id != task.topic_id:
                 answers[task.name] = TopicResult(task.name, found_done=True)  # it was deleted, and created again
                 continue
-            result = before_call(task, current.get(task.name), now_ms)
+            result = result_without_call(task, current.get(task.name), now_ms)
             if result is not None:
                 answers[task.name] = result
         return answers
@@ -267,7 +267,7 @@ class TopicCalls:
             return {name: outcome for task in tasks for name, outcome in self._change([task], seconds).items()}
         errors = {name: _error_of(future) for name, future in futures.items()}
         for outcome in errors.values():
-            self._admin.note(admin, outcome)
+            self._admin.report(admin, outcome)
         return errors
 
 

@@ -201,17 +201,17 @@ def is_forbidden(task: Task, now_ms: float) -> bool:
 
 
 def needs_topic(task: Task, now_ms: float) -> bool:
-    """Return whether `before_call` needs the topic's partition count."""
+    """Return whether `result_without_call` needs the topic's partition count."""
     was_maybe_done = task.maybe_done or task.repeats is not None
     return task.operation is not Operation.CREATE_TOPICS or (was_maybe_done and is_forbidden(task, now_ms))
 
 
-def before_call(task: Task, current: int | None, now_ms: float) -> TopicResult | None:
+def result_without_call(task: Task, current: int | None, now_ms: float) -> TopicResult | None:
     """Return the result of a task that needs no call; None for a task to try.
 
     `current` is the topic's partition count, None if it does not exist or is not needed.
     """
-    return _forbidden(task, current) if is_forbidden(task, now_ms) else _unneeded(task, current)
+    return _result_if_forbidden(task, current) if is_forbidden(task, now_ms) else _result_if_needless(task, current)
 
 
 def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) -> TopicResult | Retry:
@@ -226,7 +226,7 @@ def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) ->
     return after_error(task, error)
 
 
-def _forbidden(task: Task, current: int | None) -> TopicResult:
+def _result_if_forbidden(task: Task, current: int | None) -> TopicResult:
     if (task.maybe_done or task.repeats is not None) and task.is_done(current):
         return TopicResult(task.name, found_done=True)
     if task.repeats is not None:
@@ -236,7 +236,7 @@ def _forbidden(task: Task, current: int | None) -> TopicResult:
     return failure(task.name, KafkaError.REQUEST_TIMED_OUT, late)
 
 
-def _unneeded(task: Task, current: int | None) -> TopicResult | None:
+def _result_if_needless(task: Task, current: int | None) -> TopicResult | None:
     if task.operation is Operation.CREATE_TOPICS:
         return None
     excess = cost_error(task, current or 0)

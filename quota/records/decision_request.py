@@ -15,9 +15,9 @@ class DecisionRequest:
     """The request without its `request_id` and `expires_at`."""
     timeout_ms: int
     """The time that the decision may take [ms]."""
-    content: bytes = b""
+    content_digest: bytes = b""
     """A digest of the mutations; empty if they are never requested again."""
-    once: bool = False
+    happens_once: bool = False
     """Whether the mutations can be carried out only once."""
 
 
@@ -28,14 +28,14 @@ class DecisionReply:
     decision: Decision | None = None
     waited_ms: int = 0
     """The time since the request [ms]."""
-    age_ms: int = 0
+    decision_age_ms: int = 0
     """The age of the decision by the brokers' clock when it was written [ms]: its throttle time began then."""
     error_code: int = 0
     """Kafka's error of a request that became a dead letter or could not be written; 0 for none."""
     error: str = ""
-    silent_ms: int = 0
+    job_silent_ms: int = 0
     """Without a decision: the time for which no request of this program has been decided [ms]."""
-    needs_ms: int = 0
+    least_decision_ms: int = 0
     """Of a request that was not written, because it has less time: the time that a decision takes at least [ms]."""
 
     @property
@@ -51,5 +51,5 @@ class DecisionReply:
         """
         if self.decision is None:
             return 0
-        passed = min(max(self.age_ms, 0), self.waited_ms)
+        passed = min(max(self.decision_age_ms, 0), self.waited_ms)
         return max(self.decision.throttle_time_ms - passed, 0)

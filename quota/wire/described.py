@@ -43,7 +43,7 @@ def read_described_topics(data: bytes, at: int) -> list[DescribedTopic]:
         raise Malformed("a Metadata response has a name that is not UTF-8") from None
 
 
-def repeat(data: bytes, offsets: Iterable[int], size: int, count: int) -> bool:
+def same_in_each(data: bytes, offsets: Iterable[int], size: int, count: int) -> bool:
     """Return whether the bytes at some offsets are the same in the next elements of a size, `count` in all."""
     if size * count > len(data):  # a number that lies
         return False
@@ -80,7 +80,11 @@ def _after_partitions(data: bytes, at: int, count: int) -> int:
     if count > 1:
         end, lengths = _after_partition(data, at)
         size = end - at
-        if data[lengths[-1]] == 0 and max(data[at] for at in lengths) < _SHORT and repeat(data, lengths, size, count):
+        if (
+            data[lengths[-1]] == 0
+            and max(data[at] for at in lengths) < _SHORT
+            and same_in_each(data, lengths, size, count)
+        ):
             return at + size * count
     for _ in range(count):
         at += _PARTITION_HEAD

@@ -172,20 +172,20 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayCont
         return _rejected(admitted, reply.throttle_ms)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
-    is_silent = reply.silent_ms >= context.decision_timeout_ms
+    is_silent = reply.job_silent_ms >= context.decision_timeout_ms
     if is_silent and context.when_silent == "open":
         return _Outcome(frozenset(range(len(wanted.request.topics))), counted=_SILENT)
     is_running = f"is mutation-quota enforce running on {context.enforced_by}?"
-    if not reply.needs_ms:
+    if not reply.least_decision_ms:
         sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; {is_running}"
     elif is_silent:
         sentence = (
-            f"no decision on any mutation in {reply.silent_ms} ms, so this one was not requested, and nothing was "
+            f"no decision on any mutation in {reply.job_silent_ms} ms, so this one was not requested, and nothing was "
             f"changed; {is_running}"
         )
     else:
         sentence = (
-            f"a decision takes at least {reply.needs_ms} ms at present, and the client's timeout leaves "
+            f"a decision takes at least {reply.least_decision_ms} ms at present, and the client's timeout leaves "
             f"{wanted.timeout_ms} ms, so it was not requested, and nothing was changed"
         )
     return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException
 
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.target import Stopped
 from quota.kafka.tasks import Task
 from quota.records.decision import Decision
@@ -159,7 +159,7 @@ class Calls:
         now = asyncio.get_running_loop().time()
         self._muted_until = max(self._muted_until, now + decision.throttle_time_ms / 1000)
 
-    async def run(self, call: Call, find: Awaitable[FoundTopics], decisions: Decisions) -> None:
+    async def run(self, call: Call, find: Awaitable[FoundTopics], decisions: AwaitedDecisions) -> None:
         """Run a call until each topic has an outcome; `find` returns their mutations."""
         now = asyncio.get_running_loop().time
         try:
@@ -196,7 +196,7 @@ class Calls:
         _complete(call, [result for result in results if result.error_code])
         return [topic for topic in topics if topic.name in call.pending]
 
-    async def _request(self, call: Call, topics: Iterable[TopicMutation], decisions: Decisions) -> None:
+    async def _request(self, call: Call, topics: Iterable[TopicMutation], decisions: AwaitedDecisions) -> None:
         """Request topics until none of them is rejected; those that are not pending are left out."""
         now = asyncio.get_running_loop().time
         call.is_held_back = True

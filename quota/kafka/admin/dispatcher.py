@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 
 from quota.kafka.admin.calls import Call, CallOptions, Calls, FoundTopics, Futures, TopicFuture, kafka_error
 from quota.kafka.admin.client_options import ClientOptions
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.target import Stopped, Target
 from quota.kafka.tasks import Task
@@ -46,7 +46,7 @@ class Dispatcher:
         writer.check_topic(options.user)
         prefix = f"{uuid.uuid4().hex}-"
         reader = AnswerReader(settings, request_id_prefix=prefix, overrides=options.control)
-        self._decisions = Decisions(writer, reader, settings.topics, prefix, self._calls.on_decision)
+        self._decisions = AwaitedDecisions(writer, reader, settings.topics, prefix, self._calls.on_decision)
         self._lock = threading.Lock()
         self._unfinished: set[TopicFuture] = set()
         self._tasks: set[asyncio.Task[None]] = set()

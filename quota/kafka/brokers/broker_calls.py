@@ -11,8 +11,9 @@ from pathlib import Path
 from scramp import ScramClient, ScramException
 
 from quota.errors import ClusterError, MutationQuotaError
-from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
+from quota.kafka.brokers.tokens import Token, TokenFunction, fetch_token, to_token
 from quota.settings.connection import Security
+from quota.wire.access_tokens import write_bearer_message
 from quota.wire.headers import RequestHeader, read_response_header, write_request
 from quota.wire.message_codec import MAX_ELEMENTS, Message
 from quota.wire.protocol import Address, ApiKey, Protocol
@@ -139,7 +140,7 @@ def _token_of(security: Security) -> Token:
 
 
 async def _send_token(calls: BrokerCalls, token: Token) -> None:
-    problem = await _send(calls, bearer_message(token))
+    problem = await _send(calls, write_bearer_message(token.value, token.extensions))
     if problem:  # the broker sends the reason as text once this is acknowledged
         await _send(calls, b"\x01")
         raise ClusterError(f"the token is not accepted: {problem.decode(errors='replace')}")

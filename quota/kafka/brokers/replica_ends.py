@@ -28,7 +28,7 @@ _NO_REPLICA = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEA
 _CONNECT_SECONDS = 8.0
 """How long a connection may take, with the login and the token for it."""
 _RESPONSE_SECONDS = 3.0
-_REST_SECONDS = 10.0
+_SKIP_SECONDS = 10.0
 """How long a broker that timed out is skipped, so that it does not delay each read [s]."""
 _WARN_SECONDS = 300.0
 
@@ -41,7 +41,7 @@ class Ends(NamedTuple):
     complete: bool
     """Whether all replicas have responded. Then a lower offset than before means that records were lost."""
 
-    def bound(self, offsets: dict[int, int]) -> dict[int, int]:
+    def without_lost(self, offsets: dict[int, int]) -> dict[int, int]:
         """Return earlier end offsets, reduced by records that were lost since: those that only a failed leader had."""
         return {number: min(end, self.offsets[number]) for number, end in offsets.items()} if self.complete else offsets
 
@@ -91,14 +91,14 @@ class ReplicaEnds:
 
     async def _fetch_from(self, address: Address, partitions: list[int]) -> dict[int, int]:
         broker = self._brokers.setdefault(address, _Broker(address, self._context))
-        if not broker.rest.has_passed:
+        if not broker.skipped_until.has_passed:
             return {}
         try:
             return await broker.ends(self._security, self._topic, partitions)
         except FAILURES as error:
             await broker.close()
             if isinstance(error, TimeoutError):
-                broker.rest = Deadline(_REST_SECONDS)
+                broker.skipped_until = Deadline(_SKIP_SECONDS)
             self._warn(f"{address[0]}:{address[1]}", failure_reason(error))
             return {}
 
@@ -112,7 +112,7 @@ class _Broker:
     """A broker, and the connection to it, if there is one."""
 
     def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
-        self.rest = Deadline(0)
+        self.skipped_until = Deadline(0)
         """The time until which it is skipped."""
         self._address = address
         self._context = context

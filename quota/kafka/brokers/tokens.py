@@ -18,8 +18,8 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 import msgspec
 
 from quota.errors import BadInput, ClusterError
-from quota.gateway.sasl import token_claim
 from quota.settings.connection import ClientCredentials, Security, extension_pairs
+from quota.wire.access_tokens import token_claim
 
 _log = logging.getLogger(__name__)
 
@@ -183,13 +183,6 @@ def _read_ca(location: object) -> str:
         return Path(location).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ClusterError(f"https.ca.location {location}: {error}") from None
-
-
-def bearer_message(token: Token) -> bytes:
-    """Return the client's message of the SASL exchange (RFC 7628)."""
-    pairs = {"auth": f"Bearer {token.value}", **token.extensions}
-    fields = "".join(f"{name}={value}\x01" for name, value in pairs.items())
-    return f"n,,\x01{fields}\x01".encode()
 
 
 class TokenFunction:

@@ -145,7 +145,7 @@ class QuotaLog:
         with cluster_errors(f"read the quotas in {self._name}", self._connection):
             while True:
                 try:
-                    with self._kept.use():
+                    with self._kept.reporting():
                         self._read_new_records()
                 except KafkaException:
                     deadline = deadline or Deadline(self._timeout)
@@ -209,7 +209,7 @@ class QuotaLog:
                     f"no records of {self._name} arrived for {self._timeout:.0f} s, although its log has more; "
                     "check the brokers of its replicas"
                 )
-            ends = self._ends().bound(ends)
+            ends = self._ends().without_lost(ends)
 
     def _add(self, message: Message) -> None:
         error = message.error()

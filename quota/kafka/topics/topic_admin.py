@@ -104,7 +104,7 @@ class TopicAdmin:
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
-        with self._errors(f"reach Kafka at {self._connection}"), self._kept.use() as client:
+        with self._errors(f"reach Kafka at {self._connection}"), self._kept.reporting() as client:
             found = client.list_topics(timeout=self._timeout)
         topics = {name: _listed(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
         return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
@@ -146,7 +146,7 @@ class TopicAdmin:
         if not partitions:
             return {}
         specs = {TopicPartition(*partition): spec for partition in partitions}
-        with self._errors(f"read the offsets of topics at {self._connection}"), self._kept.use() as client:
+        with self._errors(f"read the offsets of topics at {self._connection}"), self._kept.reporting() as client:
             futures = client.list_offsets(specs, request_timeout=self._timeout)
             return {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
 
@@ -216,7 +216,7 @@ def describe_topics(
             topics[name] = _described(future.result())
         except KafkaException as error:
             errors[name] = error.args[0]
-        kept.note(client, errors.get(name))
+        kept.report(client, errors.get(name))
     return topics, errors
 
 

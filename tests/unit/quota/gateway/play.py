@@ -152,13 +152,13 @@ class Play:
 
     # Decisions and time
 
-    def decide(self, rejected=(), throttle_ms=0, waited_ms=0, age_ms=0):
+    def decide(self, rejected=(), throttle_ms=0, waited_ms=0, decision_age_ms=0):
         """Answer the one question: all topics are admitted but those named. Return the question's request."""
         (ask,) = self.ports.requested
         self.ports.requested.clear()
         decision = decision_on(ask.request, rejected, throttle_ms)
         self.ports.time += waited_ms
-        self.channel.go_on(DecisionReply(decision, waited_ms, age_ms=age_ms))
+        self.channel.go_on(DecisionReply(decision, waited_ms, decision_age_ms=decision_age_ms))
         self.serve()
         return ask.request
 
@@ -167,11 +167,13 @@ class Play:
         self.exchange(key, version, message)
         return self.decide(**decision)
 
-    def no_decision(self, invalid="", waited_ms=8000, silent_ms=10_000, needs_ms=0):
+    def no_decision(self, invalid="", waited_ms=8000, job_silent_ms=10_000, least_decision_ms=0):
         """Report that there is no decision."""
         self.ports.requested.clear()
         self.ports.time += waited_ms
-        self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, silent_ms, needs_ms))
+        self.channel.go_on(
+            DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, job_silent_ms, least_decision_ms)
+        )
         self.serve()
 
     def give_rates(self, rates=(), error=""):

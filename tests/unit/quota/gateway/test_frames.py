@@ -73,7 +73,7 @@ class Session:
         if not self._on.ports.requested:
             return False
         ask = self._on.ports.requested.pop()
-        self._requested.append((ask.request, ask.content))
+        self._requested.append((ask.request, ask.content_digest))
         self._on.channel.go_on(DecisionReply(decision_on(ask.request, {"rejected"}, 40), 5))
         return True
 

@@ -31,7 +31,11 @@ def test_the_line_of_the_log_has_the_sums():
 def test_a_request_that_was_not_written_is_undecided_and_not_logged(caplog):
     """The log says once that the job is silent; a client with a short timeout says nothing about the job."""
     stats = GatewayStats()
-    for reply in (DecisionReply(needs_ms=400), DecisionReply(waited_ms=10_000), DecisionReply(needs_ms=12_000)):
+    for reply in (
+        DecisionReply(least_decision_ms=400),
+        DecisionReply(waited_ms=10_000),
+        DecisionReply(least_decision_ms=12_000),
+    ):
         stats.add_reply(reply)
     assert stats.undecided == 3
     assert caplog.messages == ["no decision in time; check that mutation-quota enforce is running"]

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, BadRecord
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.requests_and_answers import ReceivedAnswer, rejected_id
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import read_decision
@@ -33,7 +33,7 @@ class Asker:
     def __init__(self, loop, limit_ms=None):
         self.loop, self.error = loop, None
         self.sent, self.delivered, self.taken = [], [], []
-        self.decisions = Decisions(
+        self.decisions = AwaitedDecisions(
             self, None, TopicSettings(), "me-", lambda _, seconds: self.taken.append(seconds), limit_ms=limit_ms
         )
 
@@ -46,11 +46,11 @@ class Asker:
     def ask(self, content=b"", seconds=60, *, once=False):
         return self.run(self.decisions.request, DecisionRequest(REQUEST, round(seconds * 1000), content, once))
 
-    def decide(self, number=-1, age_ms=70, **changes):
+    def decide(self, number=-1, decision_age_ms=70, **changes):
         """Receive the decision on the nth request."""
         request = self.sent[number]
         decision = msgspec.structs.replace(decision_on(request), request_id=request.request_id, **changes)
-        self.run(self.decisions.receive, ReceivedAnswer(decision, decision.timestamp + age_ms))
+        self.run(self.decisions.receive, ReceivedAnswer(decision, decision.timestamp + decision_age_ms))
 
     def receive_dead_letter(self, topic="mutation-requests"):
         value = msgspec.json.encode(self.sent[-1]).decode()
@@ -89,9 +89,9 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
     reply = asker.ask()
     assert len(asker.decisions) == 1
     asker.loop.wait_until(0.3)
-    asker.decide(age_ms=70)
+    asker.decide(decision_age_ms=70)
     assert reply.result().decision.topics[0].name == "t"
-    assert (reply.result().age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
+    assert (reply.result().decision_age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
     assert (asker.taken, len(asker.decisions)) == ([0.3], 0)
     assert all(timer.cancelled() for timer in asker.loop._scheduled)  # noqa: SLF001 a leak is visible only here
 
@@ -135,10 +135,10 @@ def test_without_an_answer_in_time_there_is_a_reply_without_a_decision(asker):
     asker.loop.wait_until(1.999)
     assert not short.done()
     asker.loop.wait_until(2)
-    assert short.result() == DecisionReply(waited_ms=2000, silent_ms=2000)
+    assert short.result() == DecisionReply(waited_ms=2000, job_silent_ms=2000)
     assert (long.done(), len(asker.decisions)) == (False, 1)
     asker.loop.wait_until(3)
-    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000, silent_ms=3000), 0)
+    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000, job_silent_ms=3000), 0)
 
 
 def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not_decided(asker):
@@ -151,7 +151,7 @@ def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not
     asker.loop.wait_until(62)
     later = asker.ask(seconds=7)
     asker.loop.wait_until(69)
-    assert [future.result().silent_ms for future in (short, later)] == [2000, 9000]
+    assert [future.result().job_silent_ms for future in (short, later)] == [2000, 9000]
 
 
 def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is_written(limited):
@@ -162,7 +162,7 @@ def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is
     assert len(limited.sent) == 10
     for second in range(10, 3600):
         reply = limited.ask(str(second).encode(), 10)
-        assert reply.result() == DecisionReply(silent_ms=second * 1000, needs_ms=second * 1000)
+        assert reply.result() == DecisionReply(job_silent_ms=second * 1000, least_decision_ms=second * 1000)
         limited.loop.wait_until(second + 1)
     assert set(ids(limited)[10:]) == {ids(limited)[9]}
     assert len(limited.sent) == 10 + 359  # each ten seconds
@@ -183,7 +183,7 @@ def test_a_request_with_less_time_than_decisions_take_is_not_written(limited, ta
     short = limited.ask(seconds=own)
     assert (short.done(), len(limited.sent)) == (not is_written, 1 + is_written)
     if not is_written:
-        assert short.result() == DecisionReply(needs_ms=max(takes * 1000, 100))
+        assert short.result() == DecisionReply(least_decision_ms=max(takes * 1000, 100))
     limited.loop.wait_until(takes + 10)
     limited.ask(seconds=max(own, 0.1))
     assert len(limited.sent) == 2 + is_written
@@ -198,7 +198,7 @@ def test_the_quickest_of_the_last_ten_decisions_counts(limited):
     assert not limited.ask(seconds=0.3).done()
     limited.loop.wait_until(limited.loop.now + 0.9)
     limited.decide()
-    assert limited.ask(seconds=0.3).result() == DecisionReply(needs_ms=900)
+    assert limited.ask(seconds=0.3).result() == DecisionReply(least_decision_ms=900)
 
 
 def test_a_request_is_not_written_behind_one_that_has_waited_longer_than_it_may(limited):
@@ -206,7 +206,7 @@ def test_a_request_is_not_written_behind_one_that_has_waited_longer_than_it_may(
     for number in range(30):
         reply = limited.ask(str(number).encode(), 0.12)
         limited.loop.wait_until(limited.loop.now + (0 if reply.done() else 0.12))
-    assert (len(limited.sent), reply.result().needs_ms) == (1, 120)
+    assert (len(limited.sent), reply.result().least_decision_ms) == (1, 120)
     assert not limited.ask(seconds=10).done()
 
 
@@ -268,7 +268,7 @@ def test_a_request_that_is_invalid_is_not_one_without_a_decision(asker):
     asker.loop.wait_until(120)
     reply = asker.ask(seconds=1)
     asker.loop.wait_until(121)
-    assert reply.result().silent_ms == 1000
+    assert reply.result().job_silent_ms == 1000
 
 
 def test_a_late_decision_is_reported_once(asker):
@@ -437,7 +437,7 @@ def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
     async def run():
         writer = SimpleNamespace(poll=lambda: None, send=lambda request, **_: sent.append(request))
         reader = SimpleNamespace(read=read, close=lambda: closed.append(True))
-        decisions = Decisions(writer, reader, TopicSettings(), "me-", on_decision)
+        decisions = AwaitedDecisions(writer, reader, TopicSettings(), "me-", on_decision)
         decisions.start()
         asked = [decisions.request(DecisionRequest(REQUEST, 10_000)) for _ in range(3)]
         replies = [await asyncio.wait_for(reply, 10) for reply in asked[1:]]

@@ -169,13 +169,13 @@ def kept(clock):
 
 
 def fail(kept, error=LOST):
-    with pytest.raises(KafkaException), kept.use():
+    with pytest.raises(KafkaException), kept.reporting():
         raise KafkaException(error)
 
 
 def test_a_kept_client_is_replaced_if_it_fails_ten_seconds_after_its_last_response(kept, clock):
     clock[0] = 105
-    with kept.use() as client:
+    with kept.reporting() as client:
         assert client == "made at 100"
     clock[0] = 114.9
     fail(kept)
@@ -191,7 +191,7 @@ def test_a_kept_client_is_replaced_if_it_fails_ten_seconds_after_its_last_respon
 @pytest.mark.parametrize("code", ["_TIMED_OUT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT", "_UNKNOWN_PARTITION", "_NOENT"])
 def test_each_error_without_a_response_counts(kept, clock, code):
     clock[0] = 110
-    kept.note(kept.client, KafkaError(getattr(KafkaError, code)))
+    kept.report(kept.client, KafkaError(getattr(KafkaError, code)))
     assert kept.client == "made at 110"
 
 
@@ -207,7 +207,7 @@ def test_a_late_failure_of_a_former_client_does_not_replace_its_successor(kept, 
     former, clock[0] = kept.client, 110
     fail(kept)
     clock[0] = 120
-    kept.note(former, LOST)
+    kept.report(former, LOST)
     assert kept.client == "made at 110"
 
 

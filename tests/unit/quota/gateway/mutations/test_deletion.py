@@ -196,8 +196,8 @@ def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
         on = play(cluster)
         on.exchange(20, 6, message)
         (ask,) = on.ports.requested
-        assert ask.once
-        return ask.content
+        assert ask.happens_once
+        return ask.content_digest
 
     again = Cluster(b=1)
     again.create("a", 3)

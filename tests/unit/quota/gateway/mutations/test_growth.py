@@ -66,8 +66,8 @@ def test_the_same_growth_has_the_same_content_and_a_different_one_does_not(play)
         on = play(cluster, client_id=client_id)
         on.exchange(37, version, growth(a=count))
         (ask,) = on.ports.requested
-        assert ask.once
-        return ask.content
+        assert ask.happens_once
+        return ask.content_digest
 
     again = Cluster(b=1)
     again.create("a", 2)  # another topic of that name, with another id

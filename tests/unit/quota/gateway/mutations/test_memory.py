@@ -88,7 +88,7 @@ def test_metadata_that_lags_does_not_bring_back_a_topic_that_was_deleted(play, o
     def delete():
         on.exchange(20, 6, deletion("a"))
         (ask,) = on.ports.requested
-        return {mutation.name: mutation.partitions for mutation in on.decide().topics}, ask.content
+        return {mutation.name: mutation.partitions for mutation in on.decide().topics}, ask.content_digest
 
     cost, first = delete()
     assert cost == {"a": old}

@@ -39,7 +39,7 @@ def test_fail_open_proceeds_without_a_decision(play):
 def test_fail_open_does_not_proceed_because_the_clients_own_time_limit_is_short(play):
     """Other requests are decided; this one will be, too, and is charged then."""
     on = play(when_silent="open")
-    error, message, _ = undecided(on, waited_ms=160, silent_ms=9_999)
+    error, message, _ = undecided(on, waited_ms=160, job_silent_ms=9_999)
     assert (error, message[:38]) == (7, "no decision on this mutation in 160 ms")
     assert on.changes_seen() == []
 
@@ -51,21 +51,21 @@ def test_a_request_that_was_not_written_is_answered_with_the_reason(play):
         "no decision on any mutation in 12000 ms, so this one was not requested, and nothing was changed; "
         "is mutation-quota enforce running on kafka:9092?"
     )
-    assert undecided(on, waited_ms=0, silent_ms=12_000, needs_ms=12_000) == (7, silent, 0)
+    assert undecided(on, waited_ms=0, job_silent_ms=12_000, least_decision_ms=12_000) == (7, silent, 0)
     short = (
         "a decision takes at least 400 ms at present, and the client's timeout leaves 10000 ms, "
         "so it was not requested, and nothing was changed"
     )
-    assert undecided(on, waited_ms=0, silent_ms=300, needs_ms=400) == (7, short, 0)
+    assert undecided(on, waited_ms=0, job_silent_ms=300, least_decision_ms=400) == (7, short, 0)
     assert on.changes_seen() == []
 
 
-@pytest.mark.parametrize(("silent_ms", "error"), [(9_999, 7), (10_000, 0)])
+@pytest.mark.parametrize(("job_silent_ms", "error"), [(9_999, 7), (10_000, 0)])
 def test_fail_open_proceeds_at_once_while_the_job_is_silent_and_not_with_a_timeout_that_is_too_short(
-    play, silent_ms, error
+    play, job_silent_ms, error
 ):
     on = play(when_silent="open")
-    assert undecided(on, waited_ms=0, silent_ms=silent_ms, needs_ms=20_000)[0] == error
+    assert undecided(on, waited_ms=0, job_silent_ms=job_silent_ms, least_decision_ms=20_000)[0] == error
 
 
 @pytest.mark.parametrize("when_silent", ["closed", "open"])
@@ -118,7 +118,7 @@ def test_undecided_topics_with_fail_open_are_counted_separately(play):
 
 
 @pytest.mark.parametrize(
-    ("throttle_ms", "age_ms", "waited_ms", "left"),
+    ("throttle_ms", "decision_age_ms", "waited_ms", "left"),
     [
         (2000, 300, 350, 1700),  # the time since the decision counts
         (2000, 300, 200, 1800),  # a clock that is wrong takes no more than the time that was waited
@@ -126,10 +126,12 @@ def test_undecided_topics_with_fail_open_are_counted_separately(play):
         (200, 300, 350, 0),
     ],
 )
-def test_the_time_until_the_response_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
+def test_the_time_until_the_response_is_part_of_the_throttle_time(play, throttle_ms, decision_age_ms, waited_ms, left):
     """A request that a broker held back is treated the same: the debt is paid off since the request's own time."""
     on = play()
-    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
+    on.mutate(
+        19, 7, CREATION, rejected={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, decision_age_ms=decision_age_ms
+    )
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == left
     assert (on.context.mutes.next_at() or on.ports.time) == on.ports.time + left

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from quota.kafka.admin.calls import Call, CallOptions, Calls, ThrottlingQuotaExceededError, TopicFuture
-from quota.kafka.awaited_decisions import Decisions
+from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
@@ -59,7 +59,7 @@ class Client:
         self.requests, self.outcomes = [], []
         self.invalid, self.validated = "", []
         self.calls = Calls("alice", "app", carry_out=self.carry_out, servers="")
-        self.decisions = Decisions(self, None, TopicSettings(), "me-", self.calls.on_decision)
+        self.decisions = AwaitedDecisions(self, None, TopicSettings(), "me-", self.calls.on_decision)
 
     def send(self, request, on_delivery):
         self.sent.append(request)

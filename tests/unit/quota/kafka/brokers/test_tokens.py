@@ -13,7 +13,6 @@ from quota.kafka.brokers.broker_calls import connected, log_in
 from quota.kafka.brokers.tokens import (
     Token,
     TokenFunction,
-    bearer_message,
     credentials_in,
     fetch_token,
     to_token,
@@ -21,6 +20,7 @@ from quota.kafka.brokers.tokens import (
 from quota.kafka.librdkafka import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.connection import ClientCredentials, Security
+from quota.wire.access_tokens import write_bearer_message
 from quota.wire.protocol import BUILTIN, ApiKey
 from tests.support.answering import answering
 from tests.support.broker import Authority
@@ -144,7 +144,7 @@ def test_a_server_that_closes_the_connection_is_not_said_to_answer(server):
 
 
 def test_the_message_to_a_broker_is_that_of_rfc_7628():
-    message = bearer_message(Token("t.o.k", extensions={"logicalCluster": "lkc-1"}))
+    message = write_bearer_message("t.o.k", {"logicalCluster": "lkc-1"})
     assert message == b"n,,\x01auth=Bearer t.o.k\x01logicalCluster=lkc-1\x01\x01"
 
 
