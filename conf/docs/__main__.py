@@ -4,15 +4,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from conf.docs.chart_schema import CHART_SCHEMA, chart_schema
-from conf.docs.commands_page import command_pages, overview
-from conf.docs.json_schemas import schema_files
+from conf.docs.commands import command_pages, overview
 from conf.docs.markdown import with_sections
-from conf.docs.metrics_page import metric_table
-from conf.docs.records_page import record_sections
-from conf.docs.settings_page import settings_sections
-from conf.docs.tables_page import column_sections
-from conf.docs.topics_page import topic_commands, topic_table
+from conf.docs.records import record_sections, schema_files
+from conf.docs.settings import CHART_SCHEMA, chart_schema, settings_sections
+from conf.docs.tables import column_sections, metric_table, topic_commands, topic_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCHEMAS = DOCS.parent / "schemas" / "json"

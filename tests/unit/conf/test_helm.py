@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import quota
-from conf.docs.settings_page import READ_BY
+from conf.docs.settings import READ_BY
 from conf.release.chart import write_chart
 from jobs.spark import queries, session
 from tests.support.checkout import CHECKOUT

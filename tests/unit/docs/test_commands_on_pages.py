@@ -6,7 +6,7 @@ import shlex
 import pytest
 from typer.main import get_command
 
-from conf.docs.settings_page import READ_BY
+from conf.docs.settings import READ_BY
 from jobs.cli.program import app
 from tests.support.checkout import CHECKOUT
 

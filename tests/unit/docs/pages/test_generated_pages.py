@@ -7,7 +7,7 @@ from typer.main import get_command
 
 from conf.docs.__main__ import DOCS, pages
 from conf.docs.markdown import table
-from conf.docs.topics_page import parse_commands
+from conf.docs.tables import parse_commands
 from jobs.cli.program import app
 from quota.kafka.topics.preparation import faults
 from quota.kafka.topics.specs import topic_specs
