@@ -1,6 +1,6 @@
-"""Reads the decisions table: a decision by its id, the decisions of its bucket before and after it, and the newest."""
+"""Reads the decisions table: a decision by its id, with its explanation, and the newest ones of a selection."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -10,24 +10,21 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql.types import TimestampType
 
-from jobs.audit.tables.reader import open_table, to_datetime
-from jobs.audit.tables.specs import DECISIONS
+from jobs.audit.tables.reader import open_table, read_errors, to_datetime
+from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
+from quota.errors import BadInput, NotFound
+from quota.explanation.explanation import Explanation, explain
 from quota.records.decision import Decision, Outcome
 from quota.records.record import Source
 from quota.settings import Settings
+from quota.text import format_tags, format_time
 
-_CHUNK = 100
-_MAX_DECISIONS = 2000
-"""The most decisions of a bucket that are read: a rejected client may retry for days."""
-
-_TAGS = "more_tags"
 _POSITION = {
     "decision_id": ds.field("decision_id"),
     "timestamp": ds.field("timestamp"),
     "topic": ds.field("source", "topic"),
     "partition": ds.field("source", "partition"),
     "offset": ds.field("source", "offset"),
-    _TAGS: ds.field(_TAGS),
 }
 _TOPICS = {"topics": ds.field("topics"), "shadow": ds.field("shadow")}
 _ORDER = ("topic", '"partition"', '"offset"')
@@ -105,14 +102,6 @@ class AuditedDecisions:
         """Return the decision on the request at this position."""
         return next(iter(to_decisions(self._table.at(source))), None)
 
-    def before(self, decision: Decision) -> Iterator[Decision]:
-        """Return the decisions of its bucket before it, newest first; the newest 2,000 at most."""
-        return self._decisions_of_bucket(decision, backwards=True)
-
-    def after(self, decision: Decision) -> Iterator[Decision]:
-        """Return the decisions of its bucket after it, in order; the first 2,000 at most."""
-        return self._decisions_of_bucket(decision, backwards=False)
-
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
         """Return the newest decisions of a selection, in the order of their requests' times."""
         decisions: list[Decision] = []
@@ -126,28 +115,6 @@ class AuditedDecisions:
                 decisions = [*_read(of_day, ids), *decisions]
         return decisions
 
-    def _decisions_of_bucket(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
-        """Read day by day, and first only the positions of each day: a tenant may have a million decisions."""
-        left = _MAX_DECISIONS
-        of_bucket = _of_bucket(decision)
-        own_day = to_datetime(decision.timestamp).date()
-        days = self._table.dates()
-        for day in reversed(days) if backwards else days:
-            if day > own_day if backwards else day < own_day:
-                continue
-            of_day = self._table.dataset(day, day).filter(of_bucket)
-            ids = _ordered_ids(of_day, decision.more_tags)
-            if backwards:
-                ids.reverse()
-            if day == own_day:
-                ids = ids[ids.index(decision.decision_id) + 1 :]
-            ids = ids[:left]
-            for start in range(0, len(ids), _CHUNK):
-                yield from _read(of_day, ids[start : start + _CHUNK])
-            left -= len(ids)
-            if left <= 0:
-                return
-
 
 def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[str]:
     """Return the ids of the newest decisions of a day, in order; it may have millions, which are not held in memory."""
@@ -157,17 +124,6 @@ def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[st
         positions = db.from_arrow(of_day.scanner(columns=columns).to_reader())
         newest = positions.filter(selection.of_topic()).order(order).limit(count).project("decision_id").fetchall()
     return [decision_id for (decision_id,) in reversed(newest)]
-
-
-def _ordered_ids(of_day: ds.Dataset, more_tags: Mapping[str, str]) -> list[str]:
-    """Return the ids of decisions of one bucket in the order in which they were made."""
-    positions = of_day.to_table(columns=_POSITION)
-    same_tags = [dict(tags or ()) == more_tags for tags in positions[_TAGS].to_pylist()]
-    of_bucket = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS])
-    with duckdb.connect() as db:
-        newest = db.from_arrow(of_bucket).project(f"*, {NEWEST} AS newest")
-        ids = newest.order(", ".join(("newest", *_ORDER))).project("decision_id").fetchall()
-    return [decision_id for (decision_id,) in ids]
 
 
 def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
@@ -209,10 +165,50 @@ _JSON = _json()
 _decode = msgspec.json.Decoder(Decision).decode
 
 
-def _of_bucket(decision: Decision) -> ds.Expression:
-    """Return the condition for decisions of the same bucket; its additional tags are not compared."""
-    return (
-        (ds.field("user_tag") == decision.user_tag)
-        & (ds.field("client_tag") == decision.client_tag)
-        & ds.field("quota").is_valid()
-    )
+def explain_decision(settings: Settings, decision_id: str) -> Explanation:
+    """Explain a decision from its row."""
+    source = parse_decision_id(decision_id)
+    with read_errors(settings):
+        decisions = AuditedDecisions(settings)
+        decision = decisions.find(source)
+        if decision is None:
+            raise _absent_error(settings, decisions, source)
+        return explain(decision)
+
+
+def find_newest(settings: Settings, selection: Selection) -> tuple[str, int | None]:
+    """Return the id of the newest decision of a selection, and the time of the newest one of all (epoch ms)."""
+    with read_errors(settings):
+        decisions = AuditedDecisions(settings)
+        newest_at = decisions.newest_at()
+        newest = decisions.latest(selection, 1)
+    if not newest:
+        names = {"user": selection.user, "client-id": selection.client_id, "topic": selection.topic}
+        whose = format_tags({part: name for part, name in names.items() if name is not None})
+        raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {_reach(settings, newest_at)}")
+    return newest[0].decision_id, newest_at
+
+
+def parse_decision_id(decision_id: str) -> Source:
+    """Return the position of the request that a decision's id names."""
+    source = Source.parse(decision_id)
+    if source is None:
+        raise BadInput(
+            f"{decision_id!r} is not a decision id: expected topic-partition-offset, such as mutation-requests-0-17"
+        )
+    return source
+
+
+def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:
+    """Return the error that says why the table has no decision on this request."""
+    letters = open_table(settings, DEAD_LETTERS).at(source).to_pylist()
+    if letters:
+        return NotFound(f"{source} is not a decision but a dead letter: {letters[0]['error']}")
+    return NotFound(f"{source}: no such decision in the table; {_reach(settings, decisions.newest_at())}")
+
+
+def _reach(settings: Settings, newest_at: int | None) -> str:
+    """Return up to when the audit has decisions, the newest at `newest_at` (epoch ms), and how soon others follow."""
+    until = "no decisions yet" if newest_at is None else f"decisions up to {format_time(newest_at)}"
+    newer = f"while it is running, newer ones follow every {settings.audit.trigger_seconds:g} s"
+    return f"the audit has {until}; {newer}"

@@ -23,44 +23,34 @@ def explain(
     user: User = None,
     client: Client = None,
     topic: TopicName = None,
-    around: Annotated[
-        int,
-        typer.Option(
-            "--context",
-            metavar="N",
-            min=0,
-            max=1000,
-            help="Show the N decisions of the same bucket before and after it.",
-        ),
-    ] = 3,
     *,
     output: OutputOptions,
     where: SettingsOptions,
 ) -> None:
     """Explain a decision, and replay it.
 
-    Says in a sentence what was decided, why, and when to try again. Then it shows the quota and who set it, the tokens
-    before, each charge and the throttle time, from the audit's tables, replays the request, and shows whether the
-    decision is the same.
+    Says in a sentence what was decided, why, and when to try again. Then it shows the quota, the bucket before the
+    request and the tokens that it gained, each charge and the throttle time, from the decision's row in the audit's
+    table, decides the request again, and shows whether the decision is the same. `quotas history` shows who set the
+    quota.
 
     --last finds the newest decision that rejected a topic: of anybody, or of --user, --client and --topic.
 
     Examples:
-      mutation-quota explain mutation-requests-0-17 --context 10
+      mutation-quota explain mutation-requests-0-17
       mutation-quota explain --last --user alice
     """
     selected = any(name is not None for name in (user, client, topic))
     if last == (decision_id is not None) or (selected and not last):
         raise BadInput("which decision? give its ID, or --last, which takes --user, --client and --topic")
     settings = where.read()
-    from jobs.audit.decisions import Selection
-    from jobs.audit.explain import explain_decision, find_newest
+    from jobs.audit.decisions import Selection, explain_decision, find_newest
     from quota.explanation.explanation_text import explanation_lines
 
     newest_at = None
     if decision_id is None:
         decision_id, newest_at = find_newest(settings, Selection(user, client, topic, rejected=True))
-    explanation = explain_decision(settings, decision_id, around)
+    explanation = explain_decision(settings, decision_id)
 
     def lines() -> None:
         for line in explanation_lines(explanation, now_ms()):

@@ -23,13 +23,10 @@ from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
 from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadInput, BadRecord
-from quota.explanation.explanation import Neighbours, explain
-from quota.explanation.explanation_text import explanation_rows
-from quota.explanation.quota_history import QuotaHistory
-from quota.explanation.summary import summarize
+from quota.explanation.explanation import explain
+from quota.explanation.explanation_text import explanation_rows, summarize
 from quota.kafka.timing import now_ms
 from quota.records import codec
-from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import quoted
 from quota.timeline.change import to_change
@@ -40,7 +37,6 @@ _POLL_SECONDS = 0.1
 _MAX_STREAMS = 50
 _MAX_BODY_BYTES = 64 * 1024
 _BUCKET_DECISIONS = 100
-_NEIGHBOURS = 3
 _WRONG_TOKEN_SECONDS = 0.5
 
 
@@ -130,31 +126,15 @@ class Dashboard:
 
     async def _explanation(self, request: Request) -> Response:
         decision_id = request.path_params["id"]
-        stored = await run_in_threadpool(self._feed.state.find, decision_id, _NEIGHBOURS)
-        if stored is None:
+        decision = await run_in_threadpool(self._feed.state.find, decision_id)
+        if decision is None:
             return _error(
                 "This decision is no longer stored by the dashboard; "
                 f"`mutation-quota explain {decision_id}` reads the audit's tables.",
                 404,
             )
-        return _json(await run_in_threadpool(self._explain, *stored))
-
-    def _explain(self, decision: Decision, neighbours: Neighbours) -> dict[str, Any]:
-        """Explain a decision from the topics alone: a sentence, its parts with their texts, and the other decisions."""
-        entries = [entry for entry in self._feed.state.entries() if entry.timestamp <= decision.timestamp]
-        quota = self._settings.quota
-        explanation = explain(decision, neighbours, QuotaHistory(entries, quota.callbacks), quota.window)
-        is_first = explanation.refill is not None and explanation.refill.written_by is None
-        return {
-            "summary": summarize(decision, now_ms()),
-            "lines": list(explanation_rows(explanation)),
-            "before": explanation.before,
-            "after": explanation.after,
-            "note": "This page has only the decisions of the last hour. If the bucket was used before, "
-            f"`mutation-quota explain {decision.decision_id}` shows more, from the audit's tables."
-            if is_first
-            else "",
-        }
+        lines = list(explanation_rows(explain(decision)))
+        return _json({"summary": summarize(decision, now_ms()), "lines": lines})
 
     async def _bucket(self, request: Request) -> Response:
         key = request.query_params.get("key", "")

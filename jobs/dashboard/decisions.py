@@ -7,11 +7,9 @@ from itertools import takewhile
 import msgspec
 
 from jobs.metrics.totals import MutationCounts
-from quota.explanation.explanation import Neighbours
 from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
-from quota.records.entity import Tags
 from quota.records.record import Source
 from quota.text import legible
 
@@ -59,8 +57,6 @@ class _Kept(msgspec.Struct, frozen=True):
     received_at: int
     timestamp: int
     source: Source
-    tags: Tags
-    has_bucket: bool
     summary: Summary
 
 
@@ -82,8 +78,6 @@ class RecentDecisions:
             received.at,
             decision.timestamp,
             decision.source,
-            decision.tags,
-            decision.quota is not None,
             summary,
         )
         self._kept[decision.decision_id] = kept
@@ -109,21 +103,6 @@ class RecentDecisions:
         """Return a decision by its id."""
         kept = self._kept.get(decision_id)
         return None if kept is None else read_decision(kept.record)
-
-    def neighbours(self, decision: Decision, count: int) -> Neighbours:
-        """Return the other decisions of its bucket, in the order in which they were made."""
-        tags = decision.tags
-        of_bucket = sorted(
-            (kept for kept in self._kept.values() if kept.has_bucket and kept.tags == tags), key=_position
-        )
-        own = (decision.timestamp, msgspec.structs.astuple(decision.source))
-        before = [kept for kept in of_bucket if _position(kept) < own]
-        after = [kept for kept in of_bucket if _position(kept) > own]
-        return Neighbours(
-            (read_decision(kept.record) for kept in reversed(before)),
-            (read_decision(kept.record) for kept in after),
-            count,
-        )
 
     def records(self) -> list[bytes]:
         """Return the immutable records of all decisions, in the order of their requests."""

@@ -14,7 +14,6 @@ from jobs.dashboard.tenants import Tenants
 from jobs.metrics.totals import MutationCounts
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
-from quota.explanation.explanation import Neighbours
 from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, as_received
@@ -142,11 +141,10 @@ class LiveState:
             decisions = (summary for summary in self._decisions.since(0) if summary.bucket == bucket)
             return {"tenant": next(rows, None), "decisions": list(islice(decisions, count))}
 
-    def find(self, decision_id: str, neighbours: int) -> tuple[Decision, Neighbours] | None:
-        """Return a decision with the others of its bucket; None if it is not stored."""
+    def find(self, decision_id: str) -> Decision | None:
+        """Return a decision by its id; None if it is not stored."""
         with self._lock:
-            decision = self._decisions.find(decision_id)
-            return None if decision is None else (decision, self._decisions.neighbours(decision, neighbours))
+            return self._decisions.find(decision_id)
 
     def entries(self) -> list[QuotaLogEntry]:
         """Return the records of the quota log, in its order, without superseded metadata of clusters."""

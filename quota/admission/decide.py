@@ -7,7 +7,7 @@ import msgspec
 
 from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
 from quota.errors import ErrorCode
-from quota.records.decision import Decision, Outcome, Repeat, Shadow, TopicDecision
+from quota.records.decision import Decision, Outcome, Shadow, TopicDecision
 from quota.records.levels import ResolvedRequest
 from quota.records.request import MutationRequest, TopicMutation
 
@@ -96,7 +96,7 @@ def decide_next(
 def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
     """Return the decision on a request from the answer of its bucket."""
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
-    quota, repeats = admission.quota, admission.repeats
+    quota = admission.quota
     verdict = _Answer.of(request, admission.admitted, admission.controller_throttle_ms)
     answer = _Answer.of(request, [True] * len(request.topics), 0) if resolution.shadow else verdict
     return Decision(  # positional: with thirty keyword arguments msgspec takes longer than the rest of a decision
@@ -129,8 +129,9 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         record.source,
         request.apply,
         request.expires_at,
-        Repeat(str(repeats.source), repeats.topics) if repeats else None,
+        admission.repeats,
         request.observed,
+        admission.bucket_before,
     )
 
 

@@ -18,11 +18,11 @@ from quota.algorithms.deduplication import (
     Deduplication,
     digest_of,
 )
-from quota.records.decision import Decision
+from quota.records.decision import BucketBefore, Decision, Repeat
 from quota.records.levels import Limit, ResolvedRequest
 from quota.records.quota_log import Quota, Window
 from quota.records.record import Source
-from quota.records.request import Mode, TopicMutation
+from quota.records.request import Mode, MutationRequest, TopicMutation
 
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""
@@ -64,11 +64,6 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
             raise ValueError(f"{decision.decision_id} touched no bucket")
         return cls(decision.tokens, decision.timestamp, quota, clock=clock_of(decision.source))
 
-    def set_back(self, now: int, clock: Clock) -> Self:
-        """Return the bucket for a request at `now`: an earlier time of the partition that wrote T becomes T."""
-        is_set_back = now < self.updated_at and clock == self.clock
-        return msgspec.structs.replace(self, updated_at=now) if is_set_back else self
-
     def differs(self, quota: Quota) -> bool:
         """Return whether the bucket was last used with other bounds than those of `quota`."""
         return self.quota is not quota and self.quota.bounds != quota.bounds
@@ -88,8 +83,10 @@ class Admission(msgspec.Struct, frozen=True):
     """The tokens before the request; None for a quota without tokens, or an unlimited request."""
     tokens: float | None = None
     """The tokens after it."""
-    repeats: AdmittedRequest | None = None
+    repeats: Repeat | None = None
     """The same request as it was admitted before; its topics are not charged again."""
+    bucket_before: BucketBefore | None = None
+    """The bucket before the request, from which the answer follows; None where `tokens_before` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,44 +117,42 @@ class TokenBucket:
             return state, Admission([True] * len(request.topics))
         bucket = None if state is not None and is_reset(state.reset_at, resolution.reset_at) else state
         clock = clock_of(resolved.record.source)
-        if bucket is not None:
-            bucket = bucket.set_back(now, clock)
         quota, deduplication = limit.quota, self.deduplication
         burst = self.window.burst(quota.rate, quota.burst)
-        before = burst if bucket is None else _refilled(now, bucket, limit, burst, self.window)
+        if bucket is None:
+            reset_at = None if state is None else resolution.reset_at
+            before = BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
+        else:
+            before = _before(bucket, limit, now, self.window, clock)
         if request.validate_only:
-            return state, Admission([True] * len(request.topics), 0, quota, burst, before, before)
+            return state, charge_request(before, request, now, quota, burst)
 
-        stored = before if bucket is None else bucket.tokens
         remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
         digest = digest_of(request) if deduplication.window_ms else b""
         known = remembered.find(digest) if digest else None
-        repeats = deduplication.repeated(known, now)
-        paid = repeats.topics if repeats else 0
-        strict = request.mode is Mode.STRICT
-        topics = request.topics[paid:] if paid else request.topics
-        charged, tokens = charge(before, stored, topics, quota, strict=strict)
-        admitted = [True] * paid + charged
-        changed = any(charged)
+        repeated = deduplication.repeated(known, now)
+        repeats = Repeat(str(repeated.source), repeated.topics) if repeated else None
+        admission = charge_request(before, request, now, quota, burst, repeats)
+        admitted = admission.admitted
+        changed = any(admitted[repeats.topics :] if repeats else admitted)
         if digest and (changed or repeats):
-            seen = _seen(repeats, resolved.record.source, now, sum(admitted))
+            seen = _seen(repeated, resolved.record.source, now, sum(admitted))
             remembered.put(digest, seen, deduplication, is_new=known is None)
         elif changed and remembered:
             remembered = AdmittedRequests()
-        throttled = not all(admitted) if strict else in_debt(tokens, stored)
 
         # A rejected request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
+        tokens = before.tokens if admission.tokens is None else admission.tokens
         if bucket is None:
             bucket = Bucket(tokens, now, quota, resolution.reset_at, remembered, clock)
-        elif now < bucket.updated_at:  # a late request may know an older quota, which is no longer the bucket's
+        elif before.late_ms(now):  # a late request may know an older quota, which is no longer the bucket's
             bucket = msgspec.structs.replace(bucket, tokens=tokens, admitted_requests=remembered)
-        elif changed or bucket.differs(quota):
+        elif changed or before.changed_at is not None:
             bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered, clock)
-        elif repeats:
-            bucket = msgspec.structs.replace(bucket, admitted_requests=remembered)
-        late_ms = max(bucket.updated_at - now, 0)  # the bucket gains tokens from T on
-        throttle = throttle_ms(tokens, bucket.tokens, quota.rate, late_ms) if throttled else 0
-        return bucket, Admission(admitted, throttle, quota, burst, before, tokens, repeats)
+        elif repeats or before.set_back_to is not None:
+            since = bucket.updated_at if before.set_back_to is None else before.set_back_to
+            bucket = msgspec.structs.replace(bucket, updated_at=since, admitted_requests=remembered)
+        return bucket, admission
 
 
 def _seen(repeats: AdmittedRequest | None, source: Source, now: int, topics: int) -> AdmittedRequest:
@@ -170,6 +165,34 @@ def _seen(repeats: AdmittedRequest | None, source: Source, now: int, topics: int
 def clock_of(source: Source) -> Clock:
     """Return the clock that timestamped a record."""
     return source.topic, source.partition
+
+
+def charge_request(  # noqa: PLR0913, PLR0917
+    before: BucketBefore,
+    request: MutationRequest,
+    now: int,
+    quota: Quota,
+    burst: float,
+    repeats: Repeat | None = None,
+) -> Admission:
+    """Return the answer of a bucket to a request at `now` (epoch ms): a function of these arguments alone.
+
+    `quota` is the present one and `burst` its B; `repeats` is the same request as it was admitted before. A decision
+    holds all of them, so that this function explains it, too.
+    """
+    held = refill(before, now, quota, burst)
+    if request.validate_only:
+        return Admission([True] * len(request.topics), 0, quota, burst, held, held, None, before)
+    stored = held if before.updated_at is None else before.tokens
+    paid, strict = repeats.topics if repeats else 0, request.mode is Mode.STRICT
+    charged, tokens = charge(held, stored, request.topics[paid:] if paid else request.topics, quota, strict=strict)
+    throttle = 0
+    if (not all(charged)) if strict else in_debt(tokens, stored):
+        late_ms = before.late_ms(now)
+        writes = before.updated_at is None or late_ms or before.changed_at is not None or any(charged)
+        throttle = throttle_ms(tokens, tokens if writes else stored, quota.rate, late_ms)
+    admitted = [True] * paid + charged if paid else charged
+    return Admission(admitted, throttle, quota, burst, held, tokens, repeats, before)
 
 
 def charge(
@@ -203,20 +226,34 @@ def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> 
     does not grant tokens for the past.
     """
     burst = window.burst(limit.quota.rate, limit.quota.burst)
-    return burst if bucket is None else _refilled(now, bucket, limit, burst, window)
+    return burst if bucket is None else refill(_before(bucket, limit, now, window), now, limit.quota, burst)
 
 
-def _refilled(now: int, bucket: Bucket, limit: Limit, burst: float, window: Window) -> float:
-    quota, used = limit.quota, bucket.quota
-    tokens, since = bucket.tokens, bucket.updated_at
-    if now < since:  # the burst at that time may be less than the current one
-        return min(tokens, window.burst(used.rate, used.burst))
-    if bucket.differs(quota):
+def _before(bucket: Bucket, limit: Limit, now: int, window: Window, clock: Clock | None = None) -> BucketBefore:
+    """Return a bucket as a request at `now` finds it, whose partition has this clock."""
+    used, since, set_back_to, changed_at = bucket.quota, bucket.updated_at, None, None
+    if now < since and clock is not None and clock == bucket.clock:
+        since = set_back_to = now
+    if now >= since and bucket.differs(limit.quota):
         changed_at = max(min(limit.since, now), since)
-        tokens = _gain(tokens, used.rate, changed_at - since, window.burst(used.rate, used.burst))
+    burst = window.burst(used.rate, used.burst)
+    return BucketBefore(bucket.tokens, bucket.updated_at, used.rate, burst, used.max_debt_ms, changed_at, set_back_to)
+
+
+def refill(before: BucketBefore, now: int, quota: Quota, burst: float) -> float:
+    """Return K at `now` (epoch ms), by the bucket before and the present quota, whose B is `burst`."""
+    tokens, since = before.tokens, before.updated_at
+    if since is None:  # full
+        return tokens
+    if before.late_ms(now):  # the burst at that time may be less than the current one
+        return min(tokens, before.burst)
+    if before.set_back_to is not None:
+        since = before.set_back_to
+    if before.changed_at is not None:
+        tokens = gain(tokens, before.quota, before.changed_at - since, before.burst)
         tokens = max(tokens, min_tokens(quota))
-        since = changed_at
-    return _gain(tokens, quota.rate, now - since, burst)
+        since = before.changed_at
+    return gain(tokens, quota.rate, now - since, burst)
 
 
 def min_tokens(quota: Quota) -> float:
@@ -241,7 +278,8 @@ def throttle_ms(tokens: float, stored: float, rate: float, late_ms: int = 0) -> 
     return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else min(max(0, math.ceil(wait)) + late_ms, MAX_THROTTLE_MS)
 
 
-def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
+def gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
+    """Return the tokens after a time in which they grew by `rate`, up to `burst`."""
     return min(tokens + elapsed_ms / 1000 * rate, burst)
 
 

@@ -1,26 +1,33 @@
-"""The explanation of a decision, from recorded decisions and by deciding again with the code that enforces."""
+"""The explanation of a decision: from its record alone, which has the bucket before it and all that it follows from."""
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Self
 
 import msgspec
 
-from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket, charge
-from quota.errors import ErrorCode
-from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
-from quota.explanation.refill import Refill, compute_refill, find_last_write
-from quota.records.decision import Decision
+from quota.admission.decide import decision_of
+from quota.algorithms.token_bucket import Admission, charge, charge_request, gain, min_tokens, refill
+from quota.records.decision import BucketBefore, Decision
 from quota.records.fields import BEGINNING
 from quota.records.levels import Limit, Resolution, ResolvedRequest
-from quota.records.quota_log import Quota, Window
+from quota.records.quota_log import Quota
 from quota.records.record import Record
 from quota.records.request import Mode
 
-_TOLERANCE = 1e-9
-"""Smaller differences of tokens, relative to them and in mutations, are rounding errors."""
+
+class Gain(msgspec.Struct, frozen=True):
+    """The tokens gained by one quota: `tokens` = min(`tokens_before` + seconds * `rate`, `burst`); times: epoch ms."""
+
+    since: int
+    until: int
+    rate: float
+    burst: float
+    tokens_before: float
+    tokens: float
+
+    @property
+    def late_ms(self) -> int:
+        """The time by which a late request is before T, the time of the bucket; it gains nothing [ms]."""
+        return max(self.since - self.until, 0)
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -37,118 +44,85 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 class Recomputed(msgspec.Struct, frozen=True):
-    """The decision computed again from the recorded K before the request."""
+    """The decision computed again from the bucket before it, or from its request alone if it is unlimited."""
 
+    tokens_before: float | None
     error_codes: list[int]
-    tokens: float
+    tokens: float | None
     controller_throttle_ms: int
     differs: list[str]
     """The fields of the decision that were recorded with another value; none if the decision is reproduced."""
 
-
-class Neighbour(msgspec.Struct, frozen=True):
-    """Another decision of the bucket."""
-
-    decision_id: str
-    timestamp: int
-    outcome: str
-    mutations: int
-    validate_only: bool
-    tokens_before: float | None
-    tokens: float | None
-    throttle_time_ms: int
-
     @classmethod
-    def of(cls, decision: Decision) -> Self:
-        """Return a decision as it is shown among others of its bucket."""
-        return cls(
-            decision.decision_id,
-            decision.timestamp,
-            decision.outcome.value,
-            sum(topic.partitions for topic in decision.topics),
-            decision.validate_only,
-            decision.tokens_before,
-            decision.tokens,
-            decision.throttle_time_ms,
-        )
+    def of(cls, again: Decision, recorded: Decision) -> Self:
+        """Return a decision that was computed again, and the fields in which it differs."""
+        names = Decision.__struct_fields__
+        differs = [name for name in names if getattr(again, name) != getattr(recorded, name)]
+        throttle = again.verdict.controller_throttle_ms
+        return cls(again.tokens_before, again.error_codes, again.tokens, throttle, differs)
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """The explanation of a decision; of an unlimited one, which has no bucket, only the decision."""
+    """The explanation of a decision; of an unlimited one, which has no bucket, only that it is reproduced."""
 
     decision: Decision
-    set_quota: QuotaOrigin | None = None
-    """The change that set the quota; None if it was not recorded, or a callback returned the quota."""
-    refill: Refill | None = None
+    gains: list[Gain] = []
+    """The tokens that the bucket gained from T until the request: none if it was full."""
     charges: list[Charge] = []
     purgatory_ms: int = 0
     """The minimum time subtracted from the bucket's throttle time, because the broker held the request in purgatory
     [ms]."""
     recomputed: Recomputed | None = None
-    before: list[Neighbour] = []
-    after: list[Neighbour] = []
+    """Null for a record of an older program, which did not record the bucket before a decision."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The other decisions of a bucket."""
-
-    before: Iterable[Decision]
-    """The earlier ones, newest first; read no further than needed."""
-    after: Iterable[Decision]
-    """The later ones, in order."""
-    count: int = 0
-    """The number of earlier and of later ones to show."""
-
-
-def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, window: Window) -> Explanation:
+def explain(decision: Decision) -> Explanation:
     """Explain a decision."""
-    quota, recorded = decision.applied_quota, decision.tokens_before
-    if quota is None or recorded is None:
-        return Explanation(decision)
-    earlier = iter(neighbours.before)
-    nearest = list(islice(earlier, neighbours.count))
-    last_write = find_last_write(chain(nearest, earlier))
-    refill, bucket = compute_refill(decision, quota, last_write, quotas, window)
-    reproduced = refill.tokens is not None and _close(refill.tokens, recorded)
-    if bucket is not None and decision.timestamp < bucket.updated_at:  # late: it gained nothing
-        bucket = msgspec.structs.replace(bucket, tokens=recorded)
-    elif refill.tokens != recorded or (bucket and bucket.differs(quota)):  # the refill explains how K before came about
-        bucket = Bucket(recorded, decision.timestamp, quota)
-    admission = _admit_again(decision, quota, bucket, window)
-    return Explanation(
-        decision,
-        quotas.origin(decision.quota_entity, decision.timestamp) if decision.quota_entity else None,
-        refill,
-        _charges(decision, quota, recorded, recorded if bucket is None else bucket.tokens),
-        decision.purgatory_ms,
-        _compare(decision, admission, differs=[] if reproduced else ["tokens_before"]),
-        [Neighbour.of(before) for before in reversed(nearest)],
-        [Neighbour.of(after) for after in islice(neighbours.after, neighbours.count)],
-    )
+    quota, held, before = decision.applied_quota, decision.tokens_before, decision.bucket_before
+    if quota is None or held is None:
+        return Explanation(decision, recomputed=None if quota else Recomputed.of(_admit_again(decision), decision))
+    stored = held if before is None or before.updated_at is None else before.tokens
+    charges = _charges(decision, quota, held, stored)
+    if before is None:
+        return Explanation(decision, [], charges, decision.purgatory_ms)
+    recomputed = Recomputed.of(_admit_again(decision, quota, before), decision)
+    return Explanation(decision, _gains(decision, quota, before), charges, decision.purgatory_ms, recomputed)
 
 
-def _admit_again(decision: Decision, quota: Quota, bucket: Bucket | None, window: Window) -> Admission:
-    """Return the bucket's answer to the request without the topics that were charged before."""
+def _admit_again(decision: Decision, quota: Quota | None = None, before: BucketBefore | None = None) -> Decision:
     request = decision.request
-    request = msgspec.structs.replace(request, topics=request.topics[decision.paid_topics :])
-    resolution = Resolution(decision.tags, Limit(quota, BEGINNING), decision.quota_entity)
-    resolved = ResolvedRequest(Record(decision.source, decision.timestamp, None), request, resolution)
-    _, admission = TokenBucket(window).admit(bucket, resolved)
-    return admission
+    if quota is None or before is None:
+        limit, admission = None, Admission([True] * len(request.topics))
+    else:
+        limit = Limit(quota, BEGINNING)
+        burst = quota.burst or before.burst
+        admission = charge_request(before, request, decision.timestamp, quota, burst, decision.repeats)
+    resolution = Resolution(
+        decision.tags,
+        limit,
+        decision.quota_entity,
+        shadow=decision.shadow is not None,
+        exempt=decision.exempt,
+        callback=decision.callback,
+    )
+    record = Record(decision.source, decision.timestamp, None)
+    return decision_of(ResolvedRequest(record, request, resolution), admission)
 
 
-def _compare(decision: Decision, admission: Admission, differs: list[str]) -> Recomputed:
-    admitted = [*[True] * decision.paid_topics, *admission.admitted]
-    codes = [int(ErrorCode.NONE if is_admitted else ErrorCode.THROTTLING_QUOTA_EXCEEDED) for is_admitted in admitted]
-    tokens = math.nan if admission.tokens is None else admission.tokens
-    same = {
-        "topics": codes == decision.error_codes,
-        "tokens": decision.tokens is not None and _close(tokens, decision.tokens),
-        "controller_throttle_ms": admission.controller_throttle_ms == decision.verdict.controller_throttle_ms,
-    }
-    differs = [*differs, *(name for name in same if not same[name])]
-    return Recomputed(codes, tokens, admission.controller_throttle_ms, differs)
+def _gains(decision: Decision, quota: Quota, before: BucketBefore) -> list[Gain]:
+    """Return the gain by the quota last used until the present one took effect, and by that one from then on."""
+    now, since, held, burst = decision.timestamp, before.updated_at, before.tokens, quota.burst or before.burst
+    if since is None:
+        return []
+    tokens = refill(before, now, quota, burst)
+    if before.late_ms(now):
+        return [Gain(since, now, before.quota, before.burst, held, tokens)]
+    since, gains = since if before.set_back_to is None else before.set_back_to, []
+    if before.changed_at is not None:
+        gained = gain(held, before.quota, before.changed_at - since, before.burst)
+        gains.append(Gain(since, before.changed_at, before.quota, before.burst, held, gained))
+        since, held = before.changed_at, max(gained, min_tokens(quota))
+    return [*gains, Gain(since, now, quota.rate, burst, held, tokens)]
 
 
 def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> list[Charge]:
@@ -159,7 +133,3 @@ def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> 
             (admitted,), tokens = charge(tokens, stored, [topic], quota, strict=decision.mode is Mode.STRICT)
         charges.append(Charge(topic.name, topic.partitions, before, tokens, admitted, charged and admitted))
     return charges
-
-
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)

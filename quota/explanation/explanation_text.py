@@ -1,20 +1,27 @@
-"""The explanation of a decision as text."""
+"""The explanation of a decision as text: a sentence for the client that it concerns, and the steps of the decision."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
-from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomputed
-from quota.explanation.refill import Gain, Origin, Refill
-from quota.explanation.summary import summarize
-from quota.records.decision import Decision
-from quota.records.request import Mode
+from quota.explanation.explanation import Charge, Explanation, Gain, Recomputed
+from quota.records.decision import BucketBefore, Decision, Outcome
+from quota.records.request import Mode, Operation
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
 
-_TEXT_INDENT, _NEIGHBOUR_INDENT = 14, 6
+_TEXT_INDENT = 14
+
+_DOING = {
+    Operation.CREATE_TOPICS: "Creating",
+    Operation.CREATE_PARTITIONS: "Adding partitions to",
+    Operation.DELETE_TOPICS: "Deleting",
+}
+
+_LEAST = 0.1
+"""The least debt that is shown, because a debt decides."""
 
 _MODES = {
     Mode.STRICT: "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, "
@@ -42,45 +49,44 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[Explanatio
     """Yield the lines of an explanation at `now` (epoch ms): a sentence for the client, and the decision's steps."""
     decision = explanation.decision
     yield ExplanationLine(summarize(decision, now), 0)
-    yield ExplanationLine(f"{decision.decision_id}: {decision.outcome.value}, {_throttling(decision)}", 2)
+    yield ExplanationLine(f"{printable(decision.decision_id)}: {decision.outcome.value}, {_throttling(decision)}", 2)
     for row in explanation_rows(explanation):
         yield ExplanationLine(f"  {row.part:11} {row.text}", _TEXT_INDENT)
-    if explanation.before or explanation.after:
-        yield ExplanationLine("Decisions of the same bucket before and after it:", 0)
-        date, _, _ = format_time(decision.timestamp).partition("T")
-        around = [(" ", neighbour) for neighbour in explanation.before]
-        around += [(">", Neighbour.of(decision)), *((" ", neighbour) for neighbour in explanation.after)]
-        for sign, neighbour in around:
-            yield ExplanationLine(_neighbour_text(sign, neighbour, date), _NEIGHBOUR_INDENT)
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     """Yield the lines on the decision itself, in the order in which it was made."""
     decision = explanation.decision
     mutations = sum(topic.partitions for topic in decision.topics)
-    yield _line("operation", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}")
-    yield _line("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
-    yield _line("request", f"{printable(decision.request_id)}, at {format_time(decision.timestamp)}")
+    yield ExplanationRow(
+        "operation", f"{decision.operation.value}, topics: {len(decision.topics)}, mutations: {mutations}"
+    )
+    yield ExplanationRow("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
+    yield ExplanationRow("request", f"{printable(decision.request_id)}, at {format_time(decision.timestamp)}")
     if decision.quota is None:
-        yield _line("quota", _why_unlimited(decision))
+        yield ExplanationRow("quota", _why_unlimited(decision))
         yield from _answer_lines(explanation)
+        yield from _recomputed_lines(explanation)
         return
     yield from _quota_lines(explanation)
-    yield _line("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
+    yield ExplanationRow("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
     if decision.validate_only:
-        yield _line("", "validate_only: never charged, never rejected")
+        yield ExplanationRow("", "validate_only: never charged, never rejected")
     if decision.repeats:
-        yield _line(
+        yield ExplanationRow(
             "repeat",
-            f"the same request was admitted by {decision.repeats.decision_id}; "
+            f"the same request was admitted by {printable(decision.repeats.decision_id)}; "
             f"topics not charged again (the first ones): {decision.repeats.topics}",
         )
-    if explanation.refill:
-        yield from _refill_lines(decision, explanation.refill)
+    if decision.observed:
+        observed = decision.observed
+        rejected = f"topics rejected: {sum(map(bool, observed.error_codes))}"
+        wait = f"wait {format_duration(observed.throttle_time_ms)}"
+        yield ExplanationRow("observed", f"the cluster has answered without this decision: {rejected}, {wait}")
+    yield from _before_lines(explanation)
     yield from _charge_lines(decision, explanation.charges)
     yield from _answer_lines(explanation)
-    if explanation.recomputed:
-        yield _line("recomputed", _comparison(decision, explanation.recomputed, explanation.refill))
+    yield from _recomputed_lines(explanation)
 
 
 def _number(value: float) -> str:
@@ -93,10 +99,6 @@ def _seconds(milliseconds: int) -> str:
     return f"{_number(milliseconds / 1000)} s"
 
 
-def _line(part: str, text: str) -> ExplanationRow:
-    return ExplanationRow(part, text)
-
-
 def _throttling(decision: Decision) -> str:
     if not decision.throttle_time_ms:
         return "no wait"
@@ -106,41 +108,46 @@ def _throttling(decision: Decision) -> str:
 def _why_unlimited(decision: Decision) -> str:
     if decision.exempt:
         return "none: the user is exempt (quota.exempt_users), no bucket is charged"
-    by = f"{decision.callback} returned no quota" if decision.callback else "no level had a quota"
+    by = f"{printable(decision.callback)} returned no quota" if decision.callback else "no level had a quota"
     return f"none: {by} at that time; admitted, and no bucket is charged"
 
 
 def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
-    decision, change = explanation.decision, explanation.set_quota
+    decision = explanation.decision
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
-    callback = f", by {decision.callback}" if decision.callback else ""
+    callback = f", by {printable(decision.callback)}" if decision.callback else ""
     debt = "" if decision.max_debt_ms is None else f", no debt longer than {format_duration(decision.max_debt_ms)}"
-    yield _line("quota", f"Q = {format_rate(decision.quota or 0)}{whose}{callback}")
-    yield _line("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
-    if change:
-        who = f" by {printable(change.altered_by)}" if change.altered_by else ""
-        made = f", made at {format_time(change.altered_at)}" if change.altered_at != change.since else ""
-        why = f"  # {printable(change.comment)}" if change.comment else ""
-        yield _line("", f"since {format_time(change.since)}{who}{made}{why}")
-    elif decision.quota_entity:
-        yield _line("", "unknown since when and by whom: the change is not in the table quota_changes")
+    yield ExplanationRow("quota", f"Q = {format_rate(decision.quota or 0)}{whose}{callback}")
+    yield ExplanationRow("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
     if decision.shadow:
-        yield _line("", "in shadow mode: only reported, everything is admitted")
-    yield _line("bucket", describe_sharing(dict(decision.tags.items())))
+        yield ExplanationRow("", "in shadow mode: only reported, everything is admitted")
+    yield ExplanationRow("bucket", describe_sharing(dict(decision.tags.items())))
 
 
-def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow]:
-    recorded = _number(decision.tokens_before or 0)
-    match refill.origin:
-        case Origin.RESET:
-            yield _line(
-                "K before", f"{recorded}: full, an operator reset the bucket at {format_time(refill.reset_at or 0)}"
-            )
-        case Origin.NEVER_CHARGED:
-            yield _line("K before", f"{recorded}: no earlier decision charged the bucket, so it was full")
-        case Origin.LAST_WRITE:
-            yield _line("K before", f"{recorded}: the bucket was written last by {refill.written_by}")
-            yield from (_line("", _refill_formula(gain)) for gain in refill.gains)
+def _before_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
+    decision, before = explanation.decision, explanation.decision.bucket_before
+    if decision.tokens_before is None:  # a simulated quota without tokens
+        return
+    recorded = _number(decision.tokens_before)
+    if before is None:
+        text = "as recorded by an older program, which did not record the bucket before a decision"
+        yield ExplanationRow("K before", f"{recorded}, {text}")
+        return
+    yield ExplanationRow("K before", f"{recorded}: {_origin(before)}")
+    if before.updated_at is not None and before.set_back_to is not None:
+        moments = f"from {format_time(before.updated_at)} to {format_time(before.set_back_to)}"
+        yield ExplanationRow("", f"the clock of its partition was set back, and T with it: {moments}")
+    for gain in explanation.gains:
+        yield ExplanationRow("", _refill_formula(gain))
+
+
+def _origin(before: BucketBefore) -> str:
+    if before.updated_at is None and before.reset_at is not None:
+        return f"full, an operator reset the bucket at {format_time(before.reset_at)}"
+    if before.updated_at is None:
+        return "no earlier request had charged the bucket, so it was full"
+    changed = f", and its quota was {format_rate(before.quota)}" if before.changed_at is not None else ""
+    return f"the bucket had K = {_number(before.tokens)} at T = {format_time(before.updated_at)}{changed}"
 
 
 def _refill_formula(gain: Gain) -> str:
@@ -157,14 +164,14 @@ def _refill_formula(gain: Gain) -> str:
 def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[ExplanationRow]:
     name = "charges"
     for charge in charges[:_TOPICS_AT_EACH_END]:
-        yield _line(name, _charge_text(charge))
+        yield ExplanationRow(name, _charge_text(charge))
         name = ""
     left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
-        yield _line("", f"... {plural(left_out, 'more topic')} (-o json prints all) ...")
+        yield ExplanationRow("", f"... {plural(left_out, 'more topic')} (-o json prints all) ...")
     for charge in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
-        yield _line("", _charge_text(charge))
-    yield _line("K after", _number(decision.tokens or 0))
+        yield ExplanationRow("", _charge_text(charge))
+    yield ExplanationRow("K after", _number(decision.tokens or 0))
 
 
 def _charge_text(charge: Charge) -> str:
@@ -184,19 +191,21 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     verdict = decision.verdict
     bucket_ms, request_ms = verdict.controller_throttle_ms, decision.request_throttle_ms
     if decision.quota is not None:
-        gains = explanation.refill.gains if explanation.refill else []
-        yield _line("throttle", _throttle_formula(decision, bucket_ms, gains[-1].late_ms if gains else 0))
+        gains = explanation.gains
+        yield ExplanationRow("throttle", _throttle_formula(decision, bucket_ms, gains[-1].late_ms if gains else 0))
     if explanation.purgatory_ms:
         at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
-        yield _line("", f"less {at_least}{_seconds(explanation.purgatory_ms)} that the request spent in purgatory")
+        yield ExplanationRow(
+            "", f"less {at_least}{_seconds(explanation.purgatory_ms)} that the request spent in purgatory"
+        )
     if request_ms:
         longer = "which is longer" if request_ms > bucket_ms - explanation.purgatory_ms else "which is not longer"
-        yield _line("", f"the request quota's own throttle: {_seconds(request_ms)}, {longer}")
+        yield ExplanationRow("", f"the request quota's own throttle: {_seconds(request_ms)}, {longer}")
     if shadow := decision.shadow:
         wait = f"wait {format_duration(shadow.throttle_time_ms)}"
         rejected = f"topics rejected: {sum(map(bool, shadow.error_codes))}"
-        yield _line("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
-    yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
+        yield ExplanationRow("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
+    yield ExplanationRow("answer", f"{decision.outcome.value}, {_throttling(decision)}")
 
 
 def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
@@ -213,46 +222,81 @@ def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
     return "none: K is not below 0"
 
 
-def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) -> str:
+def _recomputed_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
+    if explanation.recomputed:
+        yield ExplanationRow("recomputed", _comparison(explanation.decision, explanation.recomputed))
+
+
+def _comparison(decision: Decision, again: Recomputed) -> str:
     if not again.differs:
-        return "the same, computed from the previous decision of the bucket" if refill and refill.gains else "the same"
-    differences = []
-    if "tokens_before" in again.differs:
-        differences.append(_tokens_before_difference(decision, refill))
+        return "the same"
     rejected, recorded_rejected = sum(map(bool, again.error_codes)), sum(map(bool, decision.error_codes))
     texts = {
+        "tokens_before": f"K before {_exact(again.tokens_before)}, recorded {_exact(decision.tokens_before)}",
         "topics": f"topics rejected: {rejected}, recorded {recorded_rejected}",
-        "tokens": f"K after {_number(again.tokens)}, recorded {_number(decision.tokens or 0)}",
+        "tokens": f"K after {_exact(again.tokens)}, recorded {_exact(decision.tokens)}",
         "controller_throttle_ms": f"throttle {_seconds(again.controller_throttle_ms)}, "
         f"recorded {_seconds(decision.verdict.controller_throttle_ms)}",
     }
-    others = [text for name, text in texts.items() if name in again.differs]
-    rest = f"from the recorded K before: {'; '.join(others)}" if others else "everything else is the same"
-    return "; ".join([*differences, rest])
+    return "; ".join(texts.get(name, name) for name in again.differs) + ": this is not the record that enforce wrote"
 
 
-def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
-    recorded = _number(decision.tokens_before or 0)
-    if refill is None or refill.tokens is None:
+def _exact(tokens: float | None) -> str:
+    """Format tokens with all digits, as a difference may be in the last one."""
+    return "null" if tokens is None else repr(tokens).removesuffix(".0")
+
+
+def summarize(decision: Decision, now: int) -> str:
+    """Return what was decided, why, and when to try again, as of `now` (epoch ms)."""
+    return f"{_what(decision)} {_answer(decision, now)}."
+
+
+def _what(decision: Decision) -> str:
+    topics = decision.topics
+    which = f"topic {quoted(topics[0].name)}" if len(topics) == 1 else plural(len(topics), "topic")
+    return f"{_DOING[decision.operation]} {which} ({plural(sum(topic.partitions for topic in topics), 'mutation')})"
+
+
+def _answer(decision: Decision, now: int) -> str:
+    verdict = decision.verdict
+    if decision.validate_only:
+        return "was only validated, which costs nothing"
+    if decision.quota is None or decision.tokens is None:
+        return f"was admitted: {'the user is exempt from quotas' if decision.exempt else 'no quota applied'}"
+    if verdict.outcome is Outcome.ADMITTED and verdict.controller_throttle_ms:
         return (
-            f"K before {recorded} cannot be checked: the quota changed since the bucket was written, "
-            "and the change is not in the table quota_changes"
+            f"was admitted, but the client had to wait {format_duration(verdict.throttle_time_ms)}, because "
+            f"{_overdrawn(decision)}"
         )
-    difference = f"K before is computed as {_number(refill.tokens)}, recorded {recorded}"
-    if refill.origin is Origin.NEVER_CHARGED:
-        return f"{difference}: the table does not reach back to the decision that wrote the bucket last"
-    return (
-        f"{difference}: the table is incomplete (a decision is missing, the state was "
-        "reset, or requests of several partitions were decided in another order)"
-    )
+    if verdict.outcome is Outcome.ADMITTED:
+        return f"was admitted: {_quota(decision)} had {_mutations(decision.tokens_before or 0)} left"
+    if decision.shadow:
+        return f"would have been {_rejected(decision)}, but this quota is in shadow, which admits everything"
+    return f"was {_rejected(decision)}; {_retry(decision, now)}"
 
 
-def _neighbour_text(sign: str, neighbour: Neighbour, date: str) -> str:
-    """Return a row of the decisions around the explained one, whose date is left out of their times."""
-    wait = f", wait {format_duration(neighbour.throttle_time_ms)}" if neighbour.throttle_time_ms else ""
-    mutations = plural(neighbour.mutations, "mutation") + (", validate_only" if neighbour.validate_only else "")
-    time = format_time(neighbour.timestamp).removeprefix(f"{date}T")
-    return (
-        f"{sign} {time}  {neighbour.decision_id}  {neighbour.outcome}, {mutations}, "
-        f"K {_number(neighbour.tokens_before or 0)} -> {_number(neighbour.tokens or 0)}{wait}"
-    )
+def _rejected(decision: Decision) -> str:
+    codes = decision.error_codes
+    rejected = sum(map(bool, codes))
+    which = "" if rejected == len(codes) else f" in part ({rejected:,} of {plural(len(codes), 'topic')})"
+    return f"rejected{which} because {_overdrawn(decision)}"
+
+
+def _retry(decision: Decision, now: int) -> str:
+    at = format_time(decision.retry_at)
+    left = decision.retry_at - now
+    return f"try again in {format_duration(left)}, at {at}" if left > 0 else f"it could be tried again from {at} on"
+
+
+def _overdrawn(decision: Decision) -> str:
+    return f"{_quota(decision)} was overdrawn by {_mutations(-(decision.tokens or 0))}"
+
+
+def _quota(decision: Decision) -> str:
+    sharing = describe_sharing(dict(decision.tags.items()))
+    return f"the quota of {format_rate(decision.quota or 0)} {sharing}{',' if ', shared by' in sharing else ''}"
+
+
+def _mutations(tokens: float) -> str:
+    text = f"{max(tokens, _LEAST) if tokens > 0 else 0:,.1f}".removesuffix(".0")
+    return f"{text} mutation" if text == "1" else f"{text} mutations"

@@ -78,6 +78,35 @@ class Repeat(msgspec.Struct, frozen=True):
     """number of leading topics that are not charged again"""
 
 
+class BucketBefore(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The bucket as the request found it, with the quota that it was last used with: the decision follows from them.
+
+    Until `changed_at`, or else the request, the bucket gained tokens at this quota, and from then on at the decision's.
+    """
+
+    tokens: float
+    """K as it was written last; the burst for a full bucket [mutations]"""
+    updated_at: Int64 | None
+    """T, the time at which it was written; null if it never was, or not since its reset: it is full [epoch ms]"""
+    quota: Positive
+    """Q that the bucket was last used with [mutations/s]"""
+    burst: Positive
+    """B that the bucket was last used with [mutations]"""
+    max_debt_ms: DebtMs | None = None
+    """bound on debt that the bucket was last used with; null for none [ms]"""
+    changed_at: Int64 | None = None
+    """time from which the bucket has had the decision's quota, from T on; null if it had the same before [epoch ms]"""
+    set_back_to: Int64 | None = None
+    """time that T became, because the clock that had set it was set back; null if it was not [epoch ms]"""
+    reset_at: Int64 | None = None
+    """time of the operator's reset that filled the bucket; null if none did since T [epoch ms]"""
+
+    def late_ms(self, now: int) -> int:
+        """Return the time by which a request at `now` (epoch ms) is before T: it gains no tokens, and waits longer."""
+        since = self.updated_at
+        return 0 if since is None or now >= since or self.set_back_to is not None else since - now
+
+
 class Decision(msgspec.Struct, frozen=True):
     """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations.
 
@@ -146,6 +175,8 @@ class Decision(msgspec.Struct, frozen=True):
     """earlier decision that this request repeats, so that it is not charged again; null if none"""
     observed: Observed | None = None
     """answer of the cluster, for a request from a request log; null otherwise"""
+    bucket_before: BucketBefore | None = None
+    """bucket before the request, from which the answer follows; null for unlimited, and in records of older programs"""
 
     def __post_init__(self) -> None:
         for name, answer in (("shadow", self.shadow), ("observed", self.observed)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
@@ -102,12 +103,14 @@ class _Replay:
         self._states: dict[object, Any] = {}
 
     def decide(self, recorded: Decision) -> Decision:
+        """Decide a request again; the bucket before it is the recorded one, since only answers are compared."""
         resolution = self._candidate.resolve(recorded)
         bucket = resolution.tags if resolution.limit else (recorded.user, recorded.client_id)
         resolved = resolved_to(recorded, resolution)
         state, decision = decide_next(self._states.get(bucket), resolved, self._candidate.algorithm)
         self._states[bucket] = state
-        return decision
+        before = recorded.bucket_before
+        return decision if decision.bucket_before == before else replace(decision, bucket_before=before)
 
 
 class _Differences:

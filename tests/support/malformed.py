@@ -9,6 +9,16 @@ from tests.support.factories import DECISION_RECORD
 _SOURCE = {"topic": "mutation-requests", "partition": 0, "offset": 3}
 _TOPIC = {"count": 3, "replication_factor": 1, "assignments": [[0], [1]], "configs": {"retention.ms": "5"}}
 _OBSERVED = {"at": 5, "error_codes": [0], "throttle_time_ms": 1, "took_ms": 2, "assumed": [0]}
+_BUCKET_BEFORE = {
+    "tokens": 55.0,
+    "updated_at": 129_590_000,
+    "quota": 5.0,
+    "burst": 55.0,
+    "max_debt_ms": 60_000,
+    "changed_at": 129_595_000,
+    "set_back_to": 129_580_000,
+    "reset_at": 129_570_000,
+}
 _CHANGE = {"effective_at": 129_600_000, "altered_by": "ops", "comment": "peak"}
 
 RECORDS: dict[str, dict[str, Any]] = {
@@ -34,6 +44,7 @@ RECORDS: dict[str, dict[str, Any]] = {
         "expires_at": 129_660_000,
         "repeats": {"decision_id": "mutation-requests-1-5", "topics": 1},
         "observed": _OBSERVED,
+        "bucket_before": _BUCKET_BEFORE,
     },
     "dead letter": {"error": "topics: missing", "value": "{}", "timestamp": 5, "source": _SOURCE},
     "result": {

@@ -49,29 +49,8 @@ function openExplanation(id) {
     return [
       element("p", { class: "done" }, name(found.summary)),
       lines,
-      ...(found.note ? [sentence(found.note)] : []),
-      ...neighbourTable("Before it in the same bucket", found.before),
-      ...neighbourTable("After it in the same bucket", found.after),
     ];
   });
-}
-
-function neighbourTable(title, neighbours) {
-  if (!neighbours.length) return [];
-  const rows = neighbours.map((each) => [
-    element("th", { scope: "row" }, linkTo(each.decision_id, timeOfDay(each.timestamp))),
-    element("td", {}, ANSWERS[each.outcome]),
-    number(counted(each.mutations, "mutation")),
-    number(`${rounded(each.tokens_before)} → ${rounded(each.tokens)}`),
-    number(each.throttle_time_ms ? duration(each.throttle_time_ms) : ""),
-  ]);
-  return [element("h3", {}, title), table(title, ["Time (UTC)", "Outcome", "#Mutations", "#Tokens", "#Throttle time"], rows)];
-}
-
-function linkTo(id, text) {
-  const button = element("button", { type: "button", class: "link time", "aria-label": `${text}: explain` }, text);
-  button.addEventListener("click", () => visit({ decision: id, tenant: "" }));
-  return button;
 }
 
 function openTenant(key) {

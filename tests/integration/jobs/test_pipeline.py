@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from jobs.audit.explain import explain_decision
+from jobs.audit.decisions import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.storage.files import Run
@@ -72,15 +72,13 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
     assert (change["user"], change["client_id"], change["controller_mutation_rate"]) == ("alice", None, 5.0)
     assert (change["altered_by"], change["comment"]) == ("ann", "for the test")
 
-    why = explain_decision(deployment, f"{topics.requests}-0-1", 1)
-    assert (why.set_quota.altered_by, why.set_quota.comment) == ("ann", "for the test")
-    assert (why.refill.written_by, why.refill.tokens) == (f"{topics.requests}-0-0", -5.0)
-    assert [(decision.decision_id, decision.tokens) for decision in why.before] == [(f"{topics.requests}-0-0", -5.0)]
+    why = explain_decision(deployment, f"{topics.requests}-0-1")
+    assert (why.decision.bucket_before.tokens, why.recomputed.tokens_before) == (-5.0, -5.0)
     assert (why.recomputed.controller_throttle_ms, why.recomputed.differs) == (1000, [])
     with pytest.raises(NotFound, match="-0-2 is not a decision but a dead letter: value: null"):
-        explain_decision(deployment, f"{topics.requests}-0-2", 0)
+        explain_decision(deployment, f"{topics.requests}-0-2")
     with pytest.raises(NotFound, match="-0-99: no such decision in the table; the audit has decisions up to"):
-        explain_decision(deployment, f"{topics.requests}-0-99", 0)
+        explain_decision(deployment, f"{topics.requests}-0-99")
 
 
 def test_a_batch_is_one_task_and_its_decisions_take_a_fraction_of_their_bytes_in_the_topic(

@@ -5,12 +5,11 @@ import re
 from jobs.cli.wording import fill
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.explanation.explanation import Neighbours, explain
+from quota.explanation.explanation import explain
 from quota.explanation.explanation_text import explanation_lines
-from quota.explanation.quota_history import QuotaHistory
 from quota.records.entity import QuotaEntity
 from quota.records.levels import ResolvedRequest
-from quota.records.quota_log import QuotaLogEntry, QuotaRecord, Window
+from quota.records.quota_log import Window
 from quota.records.request import read_request
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import record, request_json, timeline
@@ -30,9 +29,8 @@ def resolved(partitions, name, at, offset):
 
 def test_the_readme_shows_what_explain_prints():
     requests = [resolved(60, "clicks", FIRST, 1119), resolved(6, "visits", SECOND, 1157)]
-    _, (admitted, rejected) = decide(None, requests, TokenBucket(Window()))
-    log = [QuotaLogEntry(0, SET, QuotaRecord(ANYBODY, 1.0, altered_by="ann"))]
-    explanation = explain(rejected, Neighbours([admitted], [], 3), QuotaHistory(log), Window())
+    _, (_, rejected) = decide(None, requests, TokenBucket(Window()))
+    explanation = explain(rejected)
     printed = "".join(f"{fill(line.text, '', ' ' * line.indent)}\n" for line in explanation_lines(explanation, SECOND))
 
     (shown,) = re.findall(r"```text\n(Creating topic .*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)

@@ -3,11 +3,11 @@
 from jobs.audit.quota_history import ChangeDescriber
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.explanation.explanation import Neighbours, explain
-from quota.explanation.quota_history import QuotaHistory
+from quota.explanation.explanation import explain
+from quota.explanation.explanation_text import explanation_lines
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
-from quota.records.quota_log import Callbacks, QuotaLogEntry, Window, read_quota_log_record
+from quota.records.quota_log import Callbacks, QuotaLogEntry, read_quota_log_record
 from quota.timeline.change import to_change
 from tests.support.malformed import all_malformed
 
@@ -28,7 +28,8 @@ def records_of(read):
 def test_any_decision_can_be_explained():
     for decision in records_of(read_decision):
         assert isinstance(decision, Decision)
-        explained = explain(decision, Neighbours([], []), QuotaHistory([]), Window())
+        explained = explain(decision)
+        assert all(line.text.isprintable() for line in explanation_lines(explained, NOW))
         assert codec.encode(explained.decision) == codec.encode(decision)
 
 

@@ -49,6 +49,7 @@ def test_a_decision_becomes_a_typed_row():
         "apply": False,
         "repeats": None,
         "observed": None,
+        "bucket_before": None,
     }
     assert foreign == []
 
@@ -67,6 +68,7 @@ def test_all_fields_of_a_decision_are_in_its_row():
         "apply": True,
         "repeats": {"decision_id": "t-0-0", "topics": 1},
         "observed": {"at": 86_399_000, "error_codes": [89], "throttle_time_ms": 7, "took_ms": 50, "assumed": [0]},
+        "bucket_before": {"tokens": 1.5, "updated_at": None, "quota": 5.0, "burst": 1.5, "reset_at": DAY},
         "quota": None,
         "unknown to this version": 1,
     }

@@ -130,7 +130,7 @@ def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
 
 def test_a_table_of_an_older_version_is_named_with_what_upgrades_it(report, settings):
     write_tables(settings, {"decisions": "3"}, decisions=[decision(DAY)])
-    error = r"has version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"
+    error = r"has version 3, and this program reads version 6; upgrade it with mutation-quota audit --once"
     with pytest.raises(MutationQuotaError, match=error):
         report()
 

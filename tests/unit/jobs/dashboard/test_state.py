@@ -200,8 +200,8 @@ def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.decisions._MAX_DECISIONS", 100)
     decisions = [decided(1, at=START + number, offset=number) for number in range(120)]
     state = filled(*decisions)
-    assert state.find("mutation-requests-0-19", 0) is None
-    assert state.find("mutation-requests-0-20", 0) is not None
+    assert state.find("mutation-requests-0-19") is None
+    assert state.find("mutation-requests-0-20") is not None
 
 
 def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):
@@ -220,15 +220,6 @@ def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):
 def test_a_name_that_looks_like_another_is_spelled_out():
     (decision,) = page_data(filled(replace(DEBT, user="עלי")))["decisions"]
     assert decision.user == "'עלי' (spelled '\\u05e2\\u05dc\\u05d9')"
-
-
-def test_the_neighbours_of_a_decision_are_those_of_its_bucket_in_order():
-    other = replace(decided(1, at=START + 100, offset=5), user_tag="bob")
-    third = decided(1, at=START + 2000, state=5.0, offset=7)
-    decision, neighbours = filled(third, REJECTED, other, DEBT).find(REJECTED.decision_id, 3)
-    assert decision == REJECTED
-    assert list(neighbours.before) == [DEBT]
-    assert list(neighbours.after) == [third]
 
 
 def cluster_at(moment, partitions, effective_at=None):

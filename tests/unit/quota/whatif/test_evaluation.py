@@ -39,7 +39,9 @@ def decided_again(requests, by):
 def test_a_different_decision_is_named_with_its_fields():
     (kept,) = decide(None, [resolved(60, 1)], NARROW)[1]
     (again,) = decided_again([resolved(60, 1)], WIDE)
-    expected = "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens"
+    expected = (
+        "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens bucket_before"
+    )
     assert differing_fields(again, kept) == expected.split()
 
 

@@ -18,6 +18,7 @@ from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TABLES
 from jobs.storage.stored_files import QUICK
 from quota.errors import MutationQuotaError
+from quota.records.decision import BucketBefore
 from quota.settings import load_settings
 from schemas import decisions
 from tests.support.factories import DECISION_RECORD as DECISION
@@ -144,7 +145,7 @@ def older(settings, schema, version):
 
 def test_a_table_of_an_older_version_gains_its_missing_columns(settings):
     """Two columns, and a field of the structs in a list; what is in the table stays, and batches are added."""
-    schema = StructType([field for field in decisions.TABLE if field.name not in {"apply", "expires_at"}])
+    schema = StructType([field for field in decisions.TABLE if field.name not in {"apply", "bucket_before"}])
     elements = schema["topics"].dataType.elementType
     fewer = StructType([field for field in elements if field.name != "replication_factor"])
     schema = StructType(
@@ -154,13 +155,15 @@ def test_a_table_of_an_older_version_gains_its_missing_columns(settings):
     prepare(settings)
     assert version_of(settings) == str(decisions.VERSION)
     details = DECISION["topics"][0] | {"replication_factor": 3, "assignments": [[1]]}
-    value = json.dumps(DECISION | {"topics": [details], "apply": True}).encode()
+    before, nulls = {"tokens": 55.0, "updated_at": 7, "quota": 5.0, "burst": 55.0}, BucketBefore.__struct_fields__[4:]
+    value = json.dumps(DECISION | {"topics": [details], "apply": True, "bucket_before": before}).encode()
     audit_records(settings, kafka_rows([value], topic="mutation-decisions"))
     rows = {row["decision_id"]: row for row in read_table(settings, "decisions")}
     assert set(rows) == {"t-0-0", DECISION["decision_id"]}
     row = rows[DECISION["decision_id"]]
     (topic,) = row["topics"]
     assert set(row) == set(decisions.TABLE.names)
+    assert (row["bucket_before"], rows["t-0-0"]["bucket_before"]) == (before | dict.fromkeys(nulls), None)
     assert (row["apply"], topic["replication_factor"], topic["assignments"], topic["name"]) == (True, 3, [[1]], "t")
     version = stored(settings).version()
     prepare(settings)
