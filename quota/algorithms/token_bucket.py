@@ -189,7 +189,7 @@ def charge_request(  # noqa: PLR0913, PLR0917
     throttle = 0
     if (not all(charged)) if strict else in_debt(tokens, stored):
         late_ms = before.late_ms(now)
-        writes = before.updated_at is None or late_ms or before.changed_at is not None or any(charged)
+        writes = before.updated_at is None or before.changed_at is not None or any(charged)
         throttle = throttle_ms(tokens, tokens if writes else stored, quota.rate, late_ms)
     admitted = [True] * paid + charged if paid else charged
     return Admission(admitted, throttle, quota, burst, held, tokens, repeats, before)
