@@ -7,7 +7,7 @@ import pytest
 import quota.algorithms.token_bucket
 from jobs.installation import jars_folder
 from quota.algorithms.kafka_rate import RateMetric
-from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _before, throttle_ms
 from quota.records.fields import BEGINNING
 from quota.records.levels import Limit
 from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec
@@ -33,13 +33,13 @@ MUTANTS = {
     ),
     "no limit to what a bucket gains": (
         quota.algorithms.token_bucket,
-        "_gain",
+        "gain",
         lambda tokens, rate, elapsed_ms, _burst: tokens + max(0, elapsed_ms) / 1000 * rate,
     ),
     "a new rate for all the time since the last use": (
         quota.algorithms.token_bucket,
-        "_refilled",
-        lambda now, bucket, limit, *rest: _refilled(now, bucket, Limit(limit.quota, BEGINNING), *rest),
+        "_before",
+        lambda bucket, limit, *rest: _before(bucket, Limit(limit.quota, BEGINNING), *rest),
     ),
     "a clock that steps back stops the bucket": (
         quota.algorithms.token_bucket,
