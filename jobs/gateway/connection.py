@@ -12,7 +12,8 @@ from jobs.gateway.encryption import Encryption
 from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesCall, RatesReply
-from quota.gateway.context import ChannelError, GatewayContext
+from quota.gateway.context import GatewayContext
+from quota.gateway.pipeline import ChannelError
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.records.decision_request import DecisionReply, DecisionRequest

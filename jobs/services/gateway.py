@@ -15,7 +15,7 @@ from jobs.metrics.families import gateway_families
 from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
 from jobs.signals import stop_signals
 from quota.gateway.context import GatewayContext
-from quota.gateway.offered import OfferedApis
+from quota.gateway.requests import OfferedApis
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter

@@ -1,7 +1,5 @@
 """A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
-import struct
-from collections.abc import Callable
 from functools import partial
 
 from quota.errors import ErrorCode, MutationQuotaError
@@ -9,19 +7,19 @@ from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, alters_rates, describe_quotas
 from quota.gateway.client_quotas import Steps as QuotaSteps
 from quota.gateway.context import ChannelIO, GatewayContext
-from quota.gateway.limits import MAX_REQUEST_BYTES, above_limit
 from quota.gateway.login import Login
-from quota.gateway.metadata import FIRST_VERSION, LargeResponse, in_version, may_create
+from quota.gateway.metadata import FIRST_VERSION, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
+from quota.gateway.responses import MAX_REQUEST_BYTES, ResponseRewriter, above_limit
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import OPERATIONS
 from quota.wire.described import DescribedTopic, read_described_topics
 from quota.wire.headers import RequestHeader
 from quota.wire.message_codec import Message
-from quota.wire.primitives import Malformed, TooManyElements
+from quota.wire.primitives import TooManyElements
 from quota.wire.protocol import ApiKey
 
 _READ_WHOLE = frozenset(
@@ -36,8 +34,6 @@ _READ_WHOLE = frozenset(
     }
 )
 """The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
-_ERROR_CODE = struct.Struct(">h")
-_CORRELATION_ID_BYTES = 4
 
 
 class Channel:
@@ -51,8 +47,9 @@ class Channel:
     def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
         self._context = context
         self._io = io
-        self._requests = RequestStream(context)
+        self._requests = RequestStream(context.offered)
         self._pipeline = Pipeline(context.protocol)
+        self._rewriter = ResponseRewriter(context, self._pipeline)
         self._login = Login(context, self._pipeline, io, self._end)
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | QuotaSteps | None = None
@@ -261,9 +258,9 @@ class Channel:
         self._pipeline.to_broker.append(self._requests.pass_on())
         endpoints = self._context.endpoints
         if acks and endpoints.names_leaders(header.api_key, header.api_version):
-            self._pipeline.expect(header, self._on_leaders_response, endpoints.in_pieces)
+            self._pipeline.expect(header, self._rewriter.leaders, endpoints.in_pieces)
         elif acks:
-            self._pipeline.expect(header, self._on_broker_response if header.api_key in NAMING_BROKERS else None)
+            self._pipeline.expect(header, self._rewriter.brokers if header.api_key in NAMING_BROKERS else None)
         self._context.stats.relayed += 1
         self._end()
         return True
@@ -273,7 +270,7 @@ class Channel:
     def _on_api_versions(self, header: RequestHeader, frame: bytes) -> None:
         last = self._context.protocol.apis[ApiKey.API_VERSIONS].max_version
         if header.api_version <= last:
-            self._pipeline.forward(header, frame, self._on_api_versions_response)
+            self._pipeline.forward(header, frame, self._rewriter.api_versions)
         else:  # the response of a broker to an unsupported version
             known = [{"apiKey": int(ApiKey.API_VERSIONS), "minVersion": 0, "maxVersion": last}]
             response = {"errorCode": int(ErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
@@ -283,14 +280,14 @@ class Channel:
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
         """Forward a Metadata request so that it creates no topics."""
         message = self._read(header, frame)
-        in_pieces = partial(self._metadata_in_pieces, header)
+        in_pieces = partial(self._rewriter.metadata_in_pieces, header)
         if may_create(header.api_version, message):
             sent = header._replace(api_version=max(header.api_version, FIRST_VERSION))
-            handle = partial(self._on_metadata_response, header)
+            handle = partial(self._rewriter.metadata, header)
             message["allowAutoTopicCreation"] = False
             self._pipeline.call(sent, message, handle, in_pieces if header.api_version else None)
         else:
-            self._pipeline.forward(header, frame, self._on_broker_response, in_pieces)
+            self._pipeline.forward(header, frame, self._rewriter.brokers, in_pieces)
         self._context.stats.relayed += 1
         self._end()
 
@@ -349,49 +346,6 @@ class Channel:
 
     def _read(self, header: RequestHeader, frame: bytes) -> Message:
         return self._context.protocol.request(header.api_key, header.api_version).read(frame, header.body)
-
-    # Responses that are read whole
-
-    def _on_api_versions_response(self, request: RequestHeader, frame: bytes) -> None:
-        if len(frame) < _CORRELATION_ID_BYTES + _ERROR_CODE.size:
-            raise Malformed("the ApiVersions response is truncated")
-        (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
-        if error == ErrorCode.UNSUPPORTED_VERSION:  # always in version 0, whatever version was requested
-            request = request._replace(api_version=0)
-        body = frame[self._pipeline.body_of(request, frame) :]
-        self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body))
-
-    def _on_metadata_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
-        """Respond in the version of the client's own header."""
-        body = frame[self._pipeline.body_of(request, frame) :]
-        if client.api_version != request.api_version:
-            body = in_version(self._context.protocol, client.api_version, body)
-        self._send_translated(client, body)
-
-    def _metadata_in_pieces(
-        self, client: RequestHeader, request: RequestHeader, length: int
-    ) -> Callable[[bytes], bytes]:
-        def replaced(brokers: list[Message]) -> list[Message]:
-            kept, foreign = self._context.addresses.replaced(brokers)
-            self._context.stats.add_foreign(foreign)
-            return kept
-
-        return LargeResponse(self._context.protocol, client, replaced, request, length).feed
-
-    def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
-        self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])
-
-    def _on_leaders_response(self, request: RequestHeader, frame: bytes) -> None:
-        body = self._pipeline.body_of(request, frame)
-        self._pipeline.send_frame(self._context.endpoints.replaced(request, frame, body))
-
-    def _send_translated(self, request: RequestHeader, body: bytes) -> None:
-        """Send a response with the gateway's addresses."""
-        translated, foreign = self._context.addresses.translate(
-            self._context.protocol, request.api_key, request.api_version, body
-        )
-        self._context.stats.add_foreign(foreign)
-        self._pipeline.send_body(request, translated)
 
     def _on_call_response(self, request: RequestHeader, frame: bytes) -> None:
         if request.api_key == ApiKey.METADATA:

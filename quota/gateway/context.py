@@ -5,13 +5,11 @@ from functools import cached_property
 from typing import Literal
 from typing import Protocol as Interface
 
-from quota.errors import MutationQuotaError
-from quota.gateway.addresses import Addresses
+from quota.gateway.addresses import Addresses, LeaderEndpoints
 from quota.gateway.client_quotas import RatesCall
-from quota.gateway.endpoints import LeaderEndpoints
 from quota.gateway.mutations.memory import Debts, RecentTopics, Turns
 from quota.gateway.mutes import Mutes
-from quota.gateway.offered import OfferedApis
+from quota.gateway.requests import OfferedApis
 from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionRequest
 from quota.wire.protocol import Protocol
@@ -81,11 +79,3 @@ class ChannelIO(Interface):
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""
-
-
-class ChannelError(MutationQuotaError):
-    """A channel that must be closed; `reason` is a word for the metrics, the message is for the log."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from quota.errors import ErrorCode
-from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
-from quota.gateway.pipeline import Handler, Pipeline
+from quota.gateway.context import ChannelIO, GatewayContext
+from quota.gateway.pipeline import ChannelError, Handler, Pipeline
 from quota.gateway.sasl import MECHANISMS, AuthenticationRejected, SaslExchange
 from quota.records.request import ANONYMOUS
 from quota.wire.headers import RequestHeader

@@ -1,12 +1,14 @@
-"""The requests in flight to a broker, and their responses, which reach the client in the order of the requests."""
+"""The frames of a channel: streams that are cut into them, and the requests in flight to a broker.
+
+Their responses reach the client in the order of the requests.
+"""
 
 import struct
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from quota.gateway.context import ChannelError
-from quota.gateway.frames import FrameStream
+from quota.errors import MutationQuotaError
 from quota.wire.headers import RequestHeader, read_response_header, write_request, write_response
 from quota.wire.message_codec import Message
 from quota.wire.protocol import Protocol
@@ -27,6 +29,93 @@ _MAX_RESPONSE_ELEMENTS = 1_000_000
 """The maximum number of array elements in such a response."""
 _MAX_EXPECTED = 1000
 """The maximum number of outstanding responses: the state of a request takes more memory than a short request."""
+
+
+class ChannelError(MutationQuotaError):
+    """A channel that must be closed; `reason` is a word for the metrics, the message is for the log."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class FrameStream:
+    """The bytes from one side of a connection.
+
+    A Kafka frame begins with its length (int32), which excludes these four bytes.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._passing = 0
+        self._discards = False
+        self.taken = 0
+        """The number of frames that were read or begun to be forwarded."""
+
+    def __len__(self) -> int:
+        """Return the number of bytes held."""
+        return len(self._buffer)
+
+    def add(self, data: bytes) -> bytes:
+        """Add received bytes; return those that belong to the frame being forwarded."""
+        if not self._passing:
+            self._buffer += data
+            return b""
+        passed = data[: self._passing]
+        self._passing -= len(passed)
+        if len(passed) < len(data):
+            self._buffer += data[len(passed) :]
+        return b"" if self._discards else passed
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether a frame is being forwarded or discarded that has not arrived completely."""
+        return self._passing > 0
+
+    @property
+    def length(self) -> int | None:
+        """The length of the next frame in bytes; None if it has not arrived, or while another frame is forwarded."""
+        if self._passing or len(self._buffer) < _INT.size:
+            return None
+        return int(_INT.unpack_from(self._buffer)[0])
+
+    def prefix(self, most: int) -> bytes:
+        """Return the bytes of the next frame that have arrived, without its length field, at most `most`."""
+        end = min(self.length or 0, most) + _INT.size
+        return bytes(self._buffer[_INT.size : end])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the next frame is complete."""
+        length = self.length
+        return length is not None and len(self._buffer) >= _INT.size + length
+
+    def take(self) -> bytes:
+        """Remove the next frame, which must be complete, and return it without its length."""
+        end = _INT.size + (self.length or 0)
+        frame = bytes(self._buffer[_INT.size : end])
+        del self._buffer[:end]
+        self.taken += 1
+        return frame
+
+    def clear(self) -> None:
+        """Discard the bytes held."""
+        self._buffer.clear()
+
+    def pass_on(self) -> bytes:
+        """Start to forward the next frame; return the bytes that have arrived, including its length field."""
+        end = _INT.size + (self.length or 0)
+        passed = bytes(self._buffer[:end])
+        del self._buffer[:end]
+        self.taken += 1
+        self._passing, self._discards = end - len(passed), False
+        return passed
+
+    def discard(self) -> bytes:
+        """Start to discard the next frame; return the bytes that have arrived, without its length field."""
+        arrived = self.pass_on()
+        self._discards = True
+        return arrived[_INT.size :]
 
 
 class _Expected(NamedTuple):

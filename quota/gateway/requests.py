@@ -1,12 +1,27 @@
-"""A client's incoming requests: which ones are accepted, and up to which size."""
+"""A client's incoming requests: which APIs are offered, in which versions, and up to which size."""
 
 import struct
+from collections.abc import Mapping
+from typing import Any
 
-from quota.gateway.context import ChannelError, GatewayContext
-from quota.gateway.frames import FrameStream
-from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
+from quota.gateway.pipeline import ChannelError, FrameStream
+from quota.records.request import OPERATIONS, STRICT_SINCE
+from quota.wire.headers import MARK, MARKED_SINCE, MAX_HEADER, TAG, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
-from quota.wire.protocol import ApiKey
+from quota.wire.protocol import ApiKey, Protocol
+
+_MIN_VERSIONS = {
+    ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time; the same applies to DeleteTopics
+    ApiKey.DELETE_TOPICS: 1,
+}
+
+_WITHHELD = {
+    ApiKey.STREAMS_GROUP_HEARTBEAT,  # brokers create the internal topics that it names (KIP-1071)
+}
+
+_MAX_REMEMBERED = 64
+"""The number of rewritten ApiVersions responses to cache: brokers send all clients the same one, and most connections
+begin with it."""
 
 _START = struct.Struct(">hhi")  # API key, version, correlation id
 _LEAST_BYTES = 10
@@ -24,12 +39,63 @@ _HEAD_SIZES = (1024, 2 * MAX_HEADER)
 long."""
 
 
+class OfferedApis:
+    """The versions of each API that both the gateway and a broker know.
+
+    APIs and versions of requests that create topics unseen are left out.
+    """
+
+    def __init__(self, protocol: Protocol, *, permissive: bool) -> None:
+        """Choose versions of a protocol."""
+        self.protocol = protocol
+        self._ranges: dict[int, tuple[int, int]] = {}
+        self._rewritten: dict[tuple[int, bytes], bytes] = {}
+        for key, api in protocol.apis.items():
+            first, last = max(api.min_version, _MIN_VERSIONS.get(key, 0)), api.max_version  # type: ignore[call-overload]
+            if not permissive and key in OPERATIONS:
+                first = max(first, STRICT_SINCE[OPERATIONS[ApiKey(key)]])
+            if first <= last and key not in _WITHHELD:
+                self._ranges[key] = (first, last)
+
+    def offers(self, key: int, version: int) -> bool:
+        """Return whether clients may send requests of this version."""
+        first, last = self._ranges.get(key, (0, -1))
+        return first <= version <= last
+
+    def rewrite(self, version: int, body: bytes) -> bytes:
+        """Return the body of a broker's ApiVersions response, reduced to what the gateway offers, and marked."""
+        known = self._rewritten.get((version, body))
+        if known is None:
+            codec = self.protocol.response(ApiKey.API_VERSIONS, version)
+            response = self._reduced(codec.read(body))
+            if version >= MARKED_SINCE:
+                response["_tags"] = sorted([*response.get("_tags", []), (TAG, MARK)])
+            known = codec.write(response)
+            if len(self._rewritten) == _MAX_REMEMBERED:
+                self._rewritten.clear()
+            self._rewritten[version, body] = known
+        return known
+
+    def _reduced(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        kept = []
+        for api in response["apiKeys"]:
+            first, last = self._ranges.get(api["apiKey"], (0, -1))
+            first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
+            if first <= last:
+                if (
+                    api["apiKey"] == ApiKey.PRODUCE
+                ):  # brokers advertise v0, or librdkafka does not compress (KAFKA-18659)
+                    first = api["minVersion"]
+                kept.append({**api, "minVersion": first, "maxVersion": last})
+        return {**response, "apiKeys": kept}
+
+
 class RequestStream(FrameStream):
     """The requests of one client."""
 
-    def __init__(self, context: GatewayContext) -> None:
+    def __init__(self, offered: OfferedApis) -> None:
         super().__init__()
-        self._context = context
+        self._offered = offered
 
     def peek(self, *, authenticated: bool) -> RequestHeader | None:
         """Return the header of the next request, without its client id; None if it has not arrived."""
@@ -43,7 +109,7 @@ class RequestStream(FrameStream):
         key, version, correlation_id = _START.unpack(start)
         if not authenticated and key not in _BEFORE_AUTHENTICATION:
             raise ChannelError("unauthenticated", f"API {key} before authentication")
-        if key != ApiKey.API_VERSIONS and not self._context.offered.offers(key, version):
+        if key != ApiKey.API_VERSIONS and not self._offered.offers(key, version):
             raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
         return RequestHeader(key, version, correlation_id, None)
 
@@ -74,7 +140,7 @@ class RequestStream(FrameStream):
         """
         for size in _HEAD_SIZES:
             prefix = self.prefix(size)
-            header = read_request_header(prefix, self._context.protocol)
+            header = read_request_header(prefix, self._offered.protocol)
             if header is not None:
                 acks = acks_of_produce(prefix, header) if header.api_key == ApiKey.PRODUCE else 1
                 if acks is not None:

@@ -2,7 +2,7 @@
 
 import re
 
-from quota.gateway.context import ChannelError
+from quota.gateway.pipeline import ChannelError
 from quota.wire.access_tokens import read_bearer_message, token_claim
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

@@ -7,7 +7,7 @@ from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesReply
 from quota.gateway.context import GatewayContext
-from quota.gateway.offered import OfferedApis
+from quota.gateway.requests import OfferedApis
 from quota.records.decision import read_decision
 from quota.records.decision_request import DecisionReply
 from quota.wire.headers import (

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quota.gateway.context import ChannelError
+from quota.gateway.pipeline import ChannelError
 from tests.support.wire.requests import creation, deletion, metadata
 from tests.unit.quota.gateway.cluster import Cluster
 
