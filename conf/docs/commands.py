@@ -15,7 +15,8 @@ _PROGRAM = "mutation-quota"
 _TABLES = (
     "On a terminal, a table that is too wide lacks its least important columns, and names them below; if it is still "
     "too wide, each row is a list of all its values. Times are to the second, and without today's date. Into a file or "
-    "a pipe, nothing is left out: each row is one line, and times are whole. Programs read `--output json`."
+    "a pipe, each row is one line, and times are whole. Less important columns without a value are left out. Programs "
+    "read `--output json`."
 )
 _ROOT: Any = get_command(app)
 _PARAGRAPHS = re.compile(r"\n\s*\n")

@@ -1,27 +1,25 @@
 """`mutation-quota backtest`: the effect that different quotas would have had."""
 
-from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
-from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.wording import format_number
-from quota.text import format_duration, printable
-from quota.whatif.effects import Totals
+from jobs.cli.output import OutputOptions
+from jobs.cli.tables import Columns, print_rows, sender
+from quota.text import printable
 from quota.whatif.evaluation import Result
 
-_COLUMNS = (
-    "REQUESTS",
-    "REJECTED",
-    "ADMITTED MUTATIONS",
-    "REJECTED MUTATIONS",
-    "THROTTLED",
-    "PEAK/S",
-    "NEWLY ADMITTED",
-    "NEWLY REJECTED",
-)
+_COLUMNS: Columns = {
+    "REQUESTS": "load.requests",
+    "REJECTED": "load.rejected_requests",
+    "ADMITTED MUTATIONS": "load.admitted",
+    "REJECTED MUTATIONS": "load.rejected",
+    "THROTTLED": "load.throttled_seconds",
+    "PEAK/S": "load.peak",
+    "NEWLY ADMITTED": "load.newly_admitted",
+    "NEWLY REJECTED": "load.newly_rejected",
+}
 _OPTIONAL = ("REQUESTS", "PEAK/S", "REJECTED", "ADMITTED MUTATIONS", "THROTTLED")
 
 
@@ -80,25 +78,13 @@ def _print_result(result: Result, limit: int) -> None:
     else:
         print(f"The recorded quotas reproduce all {replay.decisions:,} recorded decisions exactly.")
     print()
-    _print("CANDIDATE", ((outcome.name, outcome.load) for outcome in result.outcomes))
+    print_rows(result.outcomes, {"CANDIDATE": "name", **_COLUMNS}, optional=_OPTIONAL)
     # The second outcome is the replay, which adds nothing if all decisions are the same.
     is_repeated = replay is not None and not replay.differing
     detailed = [result.outcomes[0], *result.outcomes[2:]] if is_repeated else result.outcomes
     for outcome in detailed if limit else []:
         print(f"\n{printable(outcome.name)}, by user / client-id:")
-        _print("SENDER", ((f"{sender.user} / {sender.client_id}", sender.load) for sender in outcome.senders[:limit]))
+        print_rows(outcome.senders[:limit], {"SENDER": sender, **_COLUMNS}, optional=_OPTIONAL)
         left_out = len(outcome.senders) - limit
         if left_out > 0:
             print(f"and {left_out} more; --limit N prints more of them, -o json all")
-
-
-def _print(heading: str, rows: Iterable[tuple[str, Totals]]) -> None:
-    cells = ((name, *_cells(load)) for name, load in rows)
-    print_table((heading, *_COLUMNS), cells, numbers=_COLUMNS, sentences=(heading,), optional=_OPTIONAL)
-
-
-def _cells(load: Totals) -> list[str]:
-    counts = (load.requests, load.rejected_requests, load.admitted, load.rejected)
-    others = (load.peak, load.newly_admitted, load.newly_rejected)
-    throttled = format_duration(1000 * load.throttled_seconds)
-    return [*map(format_number, counts), throttled, *map(format_number, others)]

@@ -1,7 +1,6 @@
 """`mutation-quota buckets`: listing, resetting and exporting buckets."""
 
 import sys
-from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -19,41 +18,30 @@ from jobs.cli.options import (
     parse_effective_at,
     parse_pair,
 )
-from jobs.cli.output import OutputOptions, print_table, print_text, table_time
+from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.changes import prepare_quota_topic, sign
-from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
-from quota.text import format_duration, format_tags, format_time, format_tokens, plural
-from schemas.documents.quotas import ExportedBuckets, ListedBucket, ResetBuckets
+from quota.text import format_tags, format_time, plural
+from schemas.documents.quotas import ExportedBuckets, ResetBuckets
 
-COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
-_OPTIONAL = ("CHANGED", "FULL IN", "BURST", "RATE/S")
-_NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN")
+_COLUMNS: Columns = {
+    "BUCKET": "bucket",
+    "TOKENS": "tokens_now",
+    "BURST": "burst",
+    "RATE/S": "rate",
+    "DEBT ENDS IN": "debt_ends_in_ms",
+    "FULL IN": "full_in_ms",
+    "CHANGED": "updated_at",
+}
 
 Tag = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="NAME=VALUE", help="Tag of a callback's bucket, such as group=pay. Repeatable."),
 ]
-
-
-def bucket_row(row: ListedBucket) -> list[str]:
-    """Return a bucket as a row below `COLUMNS`."""
-    return [
-        format_tags(row.bucket),
-        format_tokens(row.tokens_now),
-        f"{row.burst:g}",
-        f"{row.rate:g}",
-        _duration(row.debt_ends_in_ms) if row.in_debt else "-",
-        _duration(row.full_in_ms) if row.full_in_ms else "full",
-        table_time(row.updated_at),
-    ]
-
-
-def _duration(ms: int) -> str:
-    return f"over {timedelta(milliseconds=ms).days} d" if ms >= MAX_THROTTLE_MS else format_duration(ms)
 
 
 def list_buckets(
@@ -89,8 +77,7 @@ def list_buckets(
     listing = find(settings, query, now_ms, from_checkpoint=from_checkpoint)
 
     def table() -> None:
-        rows = map(bucket_row, listing.buckets)
-        print_table(COLUMNS, rows, numbers=_NUMBERS, sentences=COLUMNS[:1], optional=_OPTIONAL)
+        print_rows(listing.buckets, _COLUMNS, optional=("CHANGED", "FULL IN", "BURST", "RATE/S"))
         if listing.as_of is not None:
             print(f"as of {format_time(listing.as_of)}, the newest decision in the audit's table", file=sys.stderr)
 

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import TargetOptions
-from jobs.cli.output import OutputOptions, print_table, print_text, print_warnings
+from jobs.cli.output import OutputOptions, print_text, print_warnings
+from jobs.cli.tables import Columns, print_rows
 from jobs.installation import jars_folder
 from quota.callbacks.instance import check_callbacks
 from quota.errors import NotFound
@@ -20,6 +21,13 @@ Names = Annotated[
 Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
 
 _ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
+
+_COLUMNS: Columns = {
+    "SETTING": "name",
+    "VALUE": lambda setting: _text(setting.value),
+    "DEFAULT": lambda setting: _text(setting.default),
+    "FROM": lambda setting: setting.source or _ORIGINS[setting.origin],
+}
 
 
 def describe(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
@@ -50,13 +58,9 @@ def describe(names: Names = None, changed: Changed = False, *, output: OutputOpt
 
     def table() -> None:
         print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
-        columns = {"SETTING": [setting.name for setting in shown], "VALUE": [_text(setting.value) for setting in shown]}
-        if changed:
-            columns["DEFAULT"] = [_text(setting.default) for setting in shown]
-        columns["FROM"] = [setting.source or _ORIGINS[setting.origin] for setting in shown]
+        columns = _COLUMNS if changed else {heading: _COLUMNS[heading] for heading in _COLUMNS if heading != "DEFAULT"}
         if shown:
-            names = list(columns)
-            print_table(names, zip(*columns.values(), strict=True), sentences=names[1:], optional=("FROM",))
+            print_rows(shown, columns, optional=("FROM",))
         else:
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 

@@ -11,7 +11,8 @@ import msgspec
 import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, PeriodOptions
-from jobs.cli.output import OutputOptions, print_table, table_time
+from jobs.cli.output import OutputOptions
+from jobs.cli.tables import Columns, print_rows, sender
 from jobs.storage.whole_file import read_whole
 from quota.admission.identity import user_of
 from quota.admission.policy import Policy
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
     from quota.records.request import MutationRequest
 
-_COLUMNS = ("RECEIVED", "ID", "USER / CLIENT-ID", "ERROR")
+_COLUMNS: Columns = {
+    "RECEIVED": "timestamp",
+    "ID": "id",
+    "USER / CLIENT-ID": sender,
+    "ERROR": lambda letter: _shortened(letter.error),
+}
 
 _MAX_ERROR_CHARACTERS = 100
 """The length at which `list` cuts an error."""
@@ -71,8 +77,7 @@ def list_letters(
     items = [_to_item(stored, settings) for stored in latest]
 
     def table() -> None:
-        rows = (_row(stored, item) for stored, item in zip(latest, items, strict=True))
-        print_table(_COLUMNS, rows, sentences=_COLUMNS[2:], optional=("RECEIVED", "USER / CLIENT-ID"))
+        print_rows(items, _COLUMNS, optional=("RECEIVED", "USER / CLIENT-ID"))
 
     selected = period != PeriodOptions() or error is not None
     none = "no such dead letters" if selected else "no dead letters"
@@ -220,11 +225,6 @@ def _fields(value: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
-
-
-def _row(stored: "StoredDeadLetter", item: ListedDeadLetter) -> tuple[str, ...]:
-    sender = " / ".join(name or "-" for name in (item.user, item.client_id))
-    return table_time(stored.at), item.id, sender, _shortened(item.error)
 
 
 def _shortened(error: str) -> str:

@@ -6,27 +6,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli.options import Client, PeriodOptions, SettingsOptions, TopicName, User
-from jobs.cli.output import OutputOptions, print_table, print_text, table_time
-from jobs.cli.wording import format_outcome, format_reach
-from quota.text import format_duration, format_tokens
+from jobs.cli.output import OutputOptions, format_reach, print_text
+from jobs.cli.tables import Columns, outcome, print_rows, sender
 from schemas.documents.records import Decisions
 
 if TYPE_CHECKING:
     from quota.records.decision import Decision
 
-_COLUMNS = (
-    "DECISION",
-    "REQUESTED",
-    "USER / CLIENT-ID",
-    "OPERATION",
-    "TOPICS",
-    "MUTATIONS",
-    "TOKENS",
-    "OUTCOME",
-    "THROTTLED",
-)
-_NUMBERS = ("MUTATIONS", "TOKENS", "THROTTLED")
-_SENTENCES = ("USER / CLIENT-ID", "TOPICS", "OUTCOME")
+
+def _topics(decision: "Decision") -> str:
+    names = [topic.name for topic in decision.topics]
+    return f"{names[0]} and {len(names) - 1:,} more" if len(names) > 1 else "".join(names)
+
+
+_COLUMNS: Columns = {
+    "DECISION": "decision_id",
+    "REQUESTED": "timestamp",
+    "USER / CLIENT-ID": sender,
+    "OPERATION": "operation",
+    "TOPICS": _topics,
+    "MUTATIONS": lambda decision: sum(topic.partitions for topic in decision.topics),
+    "TOKENS": "tokens",
+    "OUTCOME": outcome,
+    "THROTTLED": "verdict.throttle_time_ms",
+}
 _OPTIONAL = ("TOKENS", "OPERATION", "THROTTLED", "MUTATIONS", "TOPICS")
 
 
@@ -63,31 +66,12 @@ def list_decisions(
         decisions = audited.latest(selection, limit)
         newest_at = audited.newest_at()
 
-    def table() -> None:
-        print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, sentences=_SENTENCES, optional=_OPTIONAL)
-
     if output.for_people and newest_at is not None and (end is None or newest_at < end):
         print_text(format_reach(newest_at), file=sys.stderr)
     output.print_found(
         Decisions(decisions, newest_at),
-        table,
+        lambda: print_rows(decisions, _COLUMNS, optional=_OPTIONAL),
         items="decisions",
         none="no such decisions" if selection != Selection() else "no decisions yet",
         selected=selection != Selection(),
-    )
-
-
-def _row(decision: "Decision") -> tuple[str, ...]:
-    topics = decision.topics
-    others = f" and {len(topics) - 1:,} more" if len(topics) > 1 else ""
-    return (
-        decision.decision_id,
-        table_time(decision.timestamp),
-        f"{decision.user} / {decision.client_id}",
-        decision.operation.value,
-        f"{topics[0].name}{others}" if topics else "-",
-        f"{sum(topic.partitions for topic in topics):,}",
-        "-" if decision.tokens is None else format_tokens(decision.tokens),
-        format_outcome(decision),
-        format_duration(decision.verdict.throttle_time_ms),
     )

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import Client, SettingsOptions, TopicName, User
-from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.wording import format_reach
+from jobs.cli.output import OutputOptions, format_reach, print_text
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 

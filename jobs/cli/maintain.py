@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli.options import ConfirmOptions, SettingsOptions
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions
+from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from jobs.audit.tables.specs import TableSpec
     from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
 
-_COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
+_COLUMNS: Columns = {
+    "TABLE": "table",
+    "FILES COMPACTED": "files_compacted",
+    "INTO": "files_written",
+    "ROWS DELETED": "rows_deleted",
+    "FILES REMOVED": "files_removed",
+}
 
 
 def maintain(
@@ -85,16 +92,8 @@ def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:
     def table() -> None:
-        rows = []
-        for result in results:
-            counts = (result.files_compacted, result.files_written, result.rows_deleted, result.files_removed)
-            rows.append((result.table, *map(_count, counts)))
-        print_table(_COLUMNS, rows, numbers=_COLUMNS[1:], optional=_COLUMNS[:0:-1])
+        print_rows(results, _COLUMNS, optional=[*_COLUMNS][:0:-1])
         if not applied:
             print("Nothing was changed.")
 
     output.print(Maintenance([*results], applied), table, items="tables")
-
-
-def _count(count: int | None) -> str:
-    return "" if count is None else f"{count:,}"

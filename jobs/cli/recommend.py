@@ -7,16 +7,26 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions
-from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
 from quota.text import format_duration, plural
-from quota.whatif.recommendation import Advice, Tenancy, TenantAdvice
+from quota.whatif.recommendation import Advice, Tenancy
 
 _RULE_INDENT = len("4. over-allocation  ")
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
 
-_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REJECTED", "BEFORE", "THROTTLED")
+_COLUMNS: Columns = {
+    "TENANT": "share.demand.entity",
+    "REQUESTED": "share.demand.mutations",
+    "NEED/S": lambda tenant: _significant(tenant.share.demand.need),
+    "QUOTA/S": lambda tenant: _significant(tenant.share.quota),
+    "REJECTED": "outlook.rejected",
+    "BEFORE": "outlook.rejected_before",
+    "THROTTLED": "outlook.throttled_seconds",
+    "QUOTA": lambda tenant: "own" if tenant.share.own else "default",
+}
 _OPTIONAL = ("QUOTA", "THROTTLED", "BEFORE", "REQUESTED")
 
 
@@ -96,12 +106,8 @@ def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
     for line in _rule_lines(advice):
         print_text(line, indent=_RULE_INDENT)
     if tenants:
-        rows = [
-            *map(_row, advice.tenants[:tenants]),
-            [str(tenancy.default), "", "", _rounded(advice.default), *[""] * 4],
-        ]
-        columns = ("TENANT", *_COLUMNS, "QUOTA")
-        print_table(columns, rows, numbers=_COLUMNS, sentences=columns[:1], optional=_OPTIONAL)
+        default = {"TENANT": tenancy.default, "QUOTA/S": _significant(advice.default)}
+        print_rows(advice.tenants[:tenants], _COLUMNS, optional=_OPTIONAL, last=default)
     left_out = len(advice.tenants) - tenants
     if tenants and left_out > 0:
         print(f"and {left_out} more; --limit N prints more of them, -o json all")
@@ -156,15 +162,6 @@ def _rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= _MIN_WHOLE else f"{value:.3g}"
 
 
-def _row(tenant: TenantAdvice) -> list[str]:
-    demand, outlook = tenant.share.demand, tenant.outlook
-    return [
-        str(demand.entity),
-        f"{demand.mutations:,}",
-        _rounded(demand.need),
-        _rounded(tenant.share.quota),
-        f"{outlook.rejected:,}",
-        f"{outlook.rejected_before:,}",
-        format_duration(1000 * outlook.throttled_seconds),
-        "own" if tenant.share.own else "default",
-    ]
+def _significant(value: float) -> float:
+    """Round a number to at least three significant digits."""
+    return round(value) if value >= _MIN_WHOLE else float(f"{value:.3g}")

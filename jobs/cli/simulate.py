@@ -8,19 +8,24 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import SettingsOptions, check_inputs
-from jobs.cli.output import RecordOutputOptions, print_table, print_text
-from jobs.cli.wording import format_outcome
+from jobs.cli.output import OutputFormat, OutputOptions, print_text
+from jobs.cli.tables import Columns, outcome, print_rows, sender
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings.loading import Override
-from quota.text import format_duration, format_time, format_tokens, plural
+from quota.text import plural
 from quota.whatif.rejected_algorithms import AlgorithmName
 from schemas.documents.records import SimulatedDecisions
 
-_COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
-_NUMBERS = ("LINE", "TOKENS", "THROTTLED")
-_OPTIONAL = ("REQUESTED", "LINE")
+_COLUMNS: Columns = {
+    "LINE": lambda decision: decision.source.offset + 1,
+    "REQUESTED": "timestamp",
+    "USER / CLIENT-ID": sender,
+    "OUTCOME": outcome,
+    "TOKENS": "tokens",
+    "THROTTLED": "verdict.throttle_time_ms",
+}
 
 
 def simulate(
@@ -40,7 +45,10 @@ def simulate(
         AlgorithmName, typer.Option(help="enforce uses token-bucket; the others are for comparison.")
     ] = AlgorithmName.TOKEN_BUCKET,
     *,
-    output: RecordOutputOptions,
+    output: Annotated[
+        OutputFormat | None,
+        typer.Option("--output", "-o", help="Print JSON lines (the default), a table, JSON or YAML."),
+    ] = None,
     where: SettingsOptions,
 ) -> None:
     """Decide a file of requests, without Spark or Kafka.
@@ -62,7 +70,9 @@ def simulate(
         if value is not None
     ]
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
-    lines, invalid = _print_lines(answers) if output.format == "jsonl" else _print_whole(answers, output)
+    lines, invalid = (
+        _print_lines(answers) if output in {None, "jsonl"} else _print_whole(answers, OutputOptions(output))
+    )
     if not lines:
         print(f"{requests}: no requests", file=sys.stderr)
     if invalid:
@@ -81,7 +91,7 @@ def _print_lines(answers: Iterable[Decision | DeadLetter]) -> tuple[int, int]:
     return lines, lines - decisions
 
 
-def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputOptions) -> tuple[int, int]:
+def _print_whole(answers: Iterable[Decision | DeadLetter], output: OutputOptions) -> tuple[int, int]:
     decisions: list[Decision] = []
     dead_letters: list[DeadLetter] = []
     for answer in answers:
@@ -92,20 +102,9 @@ def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputO
 
     def table() -> None:
         if decisions:
-            print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, sentences=_COLUMNS[2:4], optional=_OPTIONAL)
+            print_rows(decisions, _COLUMNS, optional=("REQUESTED", "LINE"))
         for dead_letter in dead_letters:
             print_text(f"line {dead_letter.source.offset + 1}: {dead_letter.error}", file=sys.stderr)
 
     output.print(SimulatedDecisions(decisions, dead_letters), table)
     return len(decisions) + len(dead_letters), len(dead_letters)
-
-
-def _row(decision: Decision) -> tuple[str, ...]:
-    return (
-        str(decision.source.offset + 1),
-        format_time(decision.timestamp),
-        f"{decision.user} / {decision.client_id}",
-        format_outcome(decision),
-        "-" if decision.tokens is None else format_tokens(decision.tokens),
-        format_duration(decision.verdict.throttle_time_ms),
-    )

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import KafkaOptions
-from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.wording import WIDTH, fill, format_age, format_number, format_size
+from jobs.cli.output import WIDTH, OutputOptions, fill
+from jobs.cli.tables import Columns, format_age, print_rows
 from quota.settings.types import MAX_PORT
 from quota.text import format_duration, format_time, plural, printable
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
@@ -32,23 +32,27 @@ def print_status(status: Status) -> None:
         print(_labelled("Metrics", f"{endpoint.address}: {_endpoint_text(endpoint)}"))
     print()
     shown = _shown_topics(status.topics)
-    print_table(
-        ("TOPIC", "PART", "RF", "CLEANUP", "RETENTION", "STAMPED", "STATE"),
-        map(_topic_cells, shown),
-        numbers=("PART", "RF"),
-        sentences=("STATE",),
-        optional=("STAMPED", "CLEANUP", "RETENTION", "RF"),
-    )
+    topics: Columns = {
+        "TOPIC": "name",
+        "PART": "partition_count",
+        "RF": "replication_factor",
+        "CLEANUP": "cleanup_policy",
+        "RETENTION": _retention,
+        "STAMPED": lambda topic: _STAMPED.get(topic.timestamp_type, "?"),
+        "STATE": _topic_state,
+    }
+    print_rows(shown, topics, optional=("STAMPED", "CLEANUP", "RETENTION", "RF"))
     for line in _difference_lines(shown, len(status.topics) - len(shown)):
         print(line)
     print()
-    print_table(
-        ("QUERY", "LAG", "LAST BATCH", "RUNNING", "POSITION STORED IN"),
-        [_query_cells(query, status.at) for query in status.queries],
-        numbers=("LAG",),
-        sentences=("LAST BATCH", "POSITION STORED IN"),
-        optional=("POSITION STORED IN",),
-    )
+    queries: Columns = {
+        "QUERY": "name",
+        "LAG": "lag",
+        "LAST BATCH": lambda query: _batch_text(query, status.at),
+        "RUNNING": lambda query: "?" if query.running is None else query.running,
+        "POSITION STORED IN": "position_in",
+    }
+    print_rows(status.queries, queries, optional=("POSITION STORED IN",))
     for query in status.queries:
         for line in _lag_lines(query):
             print(line)
@@ -56,13 +60,16 @@ def print_status(status: Status) -> None:
         print(fill(note, "  ", "  "))
     if status.tables:
         print()
-        print_table(
-            ("TABLE", "COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE", "COMMITTED"),
-            [_table_cells(table, status.at) for table in status.tables],
-            numbers=("COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE"),
-            sentences=("COMMITTED",),
-            optional=("SCHEMA", "FILES", "COMMIT"),
-        )
+        tables: Columns = {
+            "TABLE": "name",
+            "COMMIT": "version",
+            "SCHEMA": "schema_version",
+            "ROWS": "rows",
+            "FILES": "files",
+            "SIZE": "size_bytes",
+            "COMMITTED": lambda table: _committed_text(table, status.at),
+        }
+        print_rows(status.tables, tables, optional=("SCHEMA", "FILES", "COMMIT"))
     print()
     if status.ok:
         print("No problems.")
@@ -99,22 +106,9 @@ def _storage_text(status: Status) -> str:
     return "no buckets yet" if any(table.exists for table in status.tables) else "nothing is stored here yet"
 
 
-def _topic_cells(topic: TopicStatus) -> list[str]:
-    if not topic.exists:
-        state = "?" if topic.exists is None else "MISSING" if topic.needed else "not used yet"
-        return [topic.name, "-", "-", "-", "-", "-", state]
-    return [
-        topic.name,
-        format_number(topic.partition_count),
-        format_number(topic.replication_factor),
-        topic.cleanup_policy or "-",
-        _retention(topic),
-        _STAMPED.get(topic.timestamp_type, "?"),
-        _topic_state(topic),
-    ]
-
-
 def _topic_state(topic: TopicStatus) -> str:
+    if not topic.exists:
+        return "?" if topic.exists is None else "MISSING" if topic.needed else "not used yet"
     if topic.leaderless:
         return "NO LEADER"
     if topic.under_replicated:
@@ -141,11 +135,6 @@ def _difference_lines(shown: Sequence[TopicStatus], left_out: int) -> Iterator[s
             yield f"  {topic.name}: {difference.config}={difference.found} (created with {difference.created})"
     if left_out:
         yield f"  and {plural(left_out, 'more topic')} of users (--output json)"
-
-
-def _query_cells(row: QueryStatus, at: int) -> list[str]:
-    running = {True: "yes", False: "no", None: "?"}[row.running]
-    return [row.name, format_number(row.lag), _batch_text(row, at), running, row.position_in]
 
 
 def _batch_text(row: QueryStatus, at: int) -> str:
@@ -180,19 +169,8 @@ def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
         yield "RUNNING is ? on another machine without a metrics endpoint: --metrics HOST:PORT."
 
 
-def _table_cells(table: TableStatus, at: int) -> list[str]:
-    if not table.exists:
-        state = "?" if table.exists is None else "none yet (audit)"
-        return [table.name, "-", "-", "-", "-", "-", state]
-    return [
-        table.name,
-        format_number(table.version),
-        format_number(table.schema_version),
-        format_number(table.rows),
-        format_number(table.files),
-        "-" if table.size_bytes is None else format_size(table.size_bytes),
-        format_age(at, table.committed_at),
-    ]
+def _committed_text(table: TableStatus, at: int) -> str | None:
+    return "none yet (audit)" if table.exists is False else format_age(at, table.committed_at)
 
 
 def _check_endpoints(endpoints: list[str] | None) -> list[str] | None:

@@ -9,12 +9,11 @@ import typer
 
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.text import planned_change
 from quota.planning.plan import Step
 from quota.records.quota_log import QuotaLogRecord
 from quota.settings import Settings
 from quota.text import plural
-from schemas.documents.quotas import QuotaChanges
+from schemas.documents.quotas import PlannedChange, QuotaChanges
 
 R = TypeVar("R", bound=QuotaLogRecord)
 
@@ -74,6 +73,12 @@ def change_log(
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
     if steps and confirmation.dry_run:
         raise typer.Exit(DIFFERENCES)
+
+
+def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange:
+    """Return a step of a plan as data; it takes effect at `effective_at` (epoch ms) unless it has its own time."""
+    moment = effective_at if step.record.effective_at is None else step.record.effective_at
+    return PlannedChange(step.record.entity, step.before, step.after, moment)
 
 
 def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:

@@ -10,8 +10,14 @@ import typer
 
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text, print_warnings
-from jobs.cli.quotas.changes import DIFFERENCES, change_log, prepare_quota_topic, print_count, print_steps
-from jobs.cli.quotas.text import planned_change
+from jobs.cli.quotas.changes import (
+    DIFFERENCES,
+    change_log,
+    planned_change,
+    prepare_quota_topic,
+    print_count,
+    print_steps,
+)
 from jobs.installation import kafka_protocol
 from quota.errors import BadInput, ClusterError, interrupts_saying
 from quota.planning.cluster import (

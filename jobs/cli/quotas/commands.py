@@ -18,20 +18,33 @@ from jobs.cli.options import (
     parse_time,
     split_configs,
 )
-from jobs.cli.output import OutputOptions, print_table, print_text, print_warnings, table_time
+from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.changes import prepare_quota_topic, sign
 from jobs.cli.quotas.kafka_configs import ConfigChange, EntityFilterOptions, EntityOptions
-from jobs.cli.quotas.text import entity_cells
+from jobs.cli.quotas.resolve import format_default_burst
+from jobs.cli.tables import QUOTA, Columns, print_rows
 from quota.errors import BadInput, NotFound
+from quota.planning.quota_file import QuotaEntry, QuotaFile
 from quota.planning.warnings import quota_warnings, rate_warning
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import RATE_CONFIG, Quota, QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord
-from quota.text import format_time, plural
-from quota.timeline.change import quota_record
+from quota.records.quota_log import RATE_CONFIG, Quota, QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord, Window
+from quota.text import display_name, format_time, plural
+from quota.timeline.change import QuotaChange, quota_record
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import CancelledChange, HistoryEntry, PlannedChange, QuotaChanges, QuotaHistory
 
-_COLUMNS = ("TIME", "BY", "USER / CLIENT-ID", "CHANGE", "COMMENT")
+_QUOTA: Columns = {
+    **QUOTA,
+    "RATE/S": lambda entry: entry.quota.rate if entry.quota else "removed",
+    "SHADOW": lambda entry: "yes" if entry.quota and entry.quota.shadow else None,
+}
+_HISTORY: Columns = {
+    "TIME": "timestamp",
+    "BY": "altered_by",
+    "USER / CLIENT-ID": lambda entry: entry.entity and " / ".join(_names(entry.entity)),
+    "CHANGE": lambda entry: change_text(entry, f", from {format_time(entry.effective_at)} on"),
+    "COMMENT": "comment",
+}
 
 
 def alter(
@@ -152,25 +165,44 @@ def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaO
     """
     matches = whose.parse_filter()
     settings = kafka.read()
-    from jobs.cli.quotas.text import print_quotas, quota_file
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
     configured = [change for change in log.timeline.configured(log.now) if matches is None or matches(change.entity)]
     scheduled = [change for change in log.timeline.scheduled(log.now) if matches is None or matches(change.entity)]
 
+    in_force = [_entry(change, since=change.moment) for change in configured]
+    later = [_entry(change, effective_at=change.moment) for change in scheduled]
+
     def table() -> None:
         if not configured:
             print("No quota is in force." if matches is None else "No matching quota is in force.")
-        print_quotas(configured, scheduled, settings.quota.window)
+        print_quotas(in_force, later, settings.quota.window)
 
     output.print_found(
-        quota_file(configured, scheduled),
+        QuotaFile([*in_force, *later]),
         table,
         items="quotas",
         none="no quotas are set" if matches is None else "no quota matches",
         selected=matches is not None,
     )
+
+
+def print_quotas(in_force: Sequence[QuotaEntry], scheduled: Sequence[QuotaEntry], window: Window) -> None:
+    """Print a table of the quotas in force, and one of the scheduled changes."""
+    optional = ("SHADOW", "MAX DEBT", "BURST")
+    if in_force:
+        print_rows(in_force, {**_QUOTA, "SINCE": "since"}, optional=("SINCE", *optional))
+    if scheduled:
+        print("Scheduled changes:")
+        print_rows(scheduled, {**_QUOTA, "FROM": "effective_at"}, optional=("FROM", *optional))
+    if any(entry.quota and entry.quota.burst is None for entry in (*in_force, *scheduled)):
+        print(f"Without a BURST: the default, {format_default_burst(window)}; without a MAX DEBT: no bound")
+
+
+def _entry(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> QuotaEntry:
+    configs = change.quota.configs if change.quota else {RATE_CONFIG: None}
+    return QuotaEntry(change.entity, **configs, since=since, effective_at=effective_at)
 
 
 def history(
@@ -206,7 +238,13 @@ def history(
     selected = entity is not None or period != PeriodOptions()
     none = "no such changes" if selected else "no changes"
     document = QuotaHistory(changes, left_out)
-    output.print_found(document, lambda: print_history(changes), items="changes", none=none, selected=selected)
+    output.print_found(
+        document,
+        lambda: print_rows(changes, _HISTORY, optional=("COMMENT", "BY")),
+        items="changes",
+        none=none,
+        selected=selected,
+    )
     if left_out:
         print(f"and {plural(left_out, 'earlier change')} (--limit)", file=sys.stderr)
 
@@ -220,16 +258,8 @@ def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None
             yield change
 
 
-def print_history(changes: Sequence[HistoryEntry]) -> None:
-    """Print a table of changes."""
-    print_table(_COLUMNS, map(_row, changes), sentences=_COLUMNS[1:], optional=("COMMENT", "BY"))
-
-
-def _row(entry: HistoryEntry) -> list[str]:
-    entity = " / ".join(entity_cells(entry.entity)) if entry.entity else "-"
-    author = entry.altered_by or "-"
-    text = change_text(entry, f", from {format_time(entry.effective_at)} on")
-    return [table_time(entry.timestamp), author, entity, text, entry.comment or ""]
+def _names(entity: QuotaEntity) -> list[str]:
+    return [display_name(name) or "-" for name in (entity.user, entity.client_id)]
 
 
 def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import At, Client, KafkaOptions, User, parse_time
-from jobs.cli.output import OutputOptions, print_table, print_warnings, table_time
-from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells
-from jobs.cli.wording import labelled
+from jobs.cli.output import OutputOptions, labelled, print_warnings
+from jobs.cli.tables import QUOTA, print_rows
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
 from quota.errors import BadRecord, MutationQuotaError
@@ -17,9 +16,6 @@ from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
 from quota.timeline.timeline import Level
 from schemas.documents.quotas import ResolvedQuota
-
-_COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "MAX DEBT", "SINCE")
-_NUMBERS = ("LEVEL", "RATE/S", "BURST", "MAX DEBT")
 
 
 def resolve(
@@ -76,13 +72,7 @@ def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Wi
         print(labelled(label, text))
     if levels and not resolution.exempt:
         print()
-        print_table(
-            _COLUMNS,
-            map(_row, levels),
-            numbers=_NUMBERS,
-            sentences=_COLUMNS[1:3],
-            optional=("SINCE", "MAX DEBT", "BURST"),
-        )
+        print_rows(levels, {"LEVEL": "level", **QUOTA, "SINCE": "since"}, optional=("SINCE", "MAX DEBT", "BURST"))
 
 
 def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:
@@ -114,10 +104,9 @@ def _winner(levels: Sequence[Level]) -> Level | None:
     return next((level for level in levels if level.quota), None)
 
 
-def _row(level: Level) -> list[str]:
-    limits = limit_cells(level.quota) if level.quota else ["-", "-", "-"]
-    since = "-" if level.since is None else table_time(level.since)
-    return [str(level.level), *entity_cells(level.entity), *limits, since]
+def format_default_burst(window: Window) -> str:
+    """Return in words the burst of a quota without its own."""
+    return f"{window.num} x {window.size_seconds} s of the rate"
 
 
 def _document(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:

@@ -2,7 +2,7 @@
 
 import re
 
-from jobs.cli.wording import fill
+from jobs.cli.output import fill
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.explanation.explanation import explain

@@ -31,7 +31,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(kept, maintain):
     before = kept.table.version()
     ran = maintain("decisions", "--dry-run", "--set", "audit.keep_days.decisions=30")
     _, line, last = ran.stdout.splitlines()
-    assert line.split() == ["decisions", "3", "1", "0"]  # the second number is unknown before
+    assert line.split() == ["decisions", "3", "1", "0"]  # how many files replace them is not known before
     assert last == "Nothing was changed."
     assert kept.table.version() == before
 
