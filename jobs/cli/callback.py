@@ -90,7 +90,7 @@ def alter(
     if class_name is not None:
         _check_allowed(class_name, settings)
     from jobs.audit.quota_history import format_callback
-    from quota.kafka.quotas.writer import alter_callback
+    from quota.kafka.quotas.writer import QuotaWriter
 
     def make_record(present: CallbackSetting) -> CallbackRecord:
         if reset:
@@ -104,7 +104,7 @@ def alter(
         return sign(record, settings, comment, moment)
 
     prepare_quota_topic(settings)
-    record, since = alter_callback(settings, moment, make_record)
+    record, since = QuotaWriter(settings).alter_callback(make_record, moment)
     when = "already" if since is None else f"from {format_time(since)} on"
     output.print(
         AlteredCallback(record.callback, since),
@@ -124,13 +124,14 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
-    from quota.kafka.quotas.writer import write_records
+    from quota.kafka.quotas.writer import QuotaWriter
 
     log = read_log(settings)
     scheduled = [change for change in log.quotas.scheduled(log.now) if change.moment == moment]
     if not scheduled:
         raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
-    (timestamp,) = write_records(settings, [sign(scheduled[-1].record(moment, cancelled=True), settings, comment)])
+    record = sign(scheduled[-1].record(moment, cancelled=True), settings, comment)
+    (timestamp,) = QuotaWriter(settings).write([record])
     if timestamp >= moment:
         raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
     output.print(

@@ -66,9 +66,9 @@ def change_log(
     print_steps(steps, output)
     if steps and not confirmation.dry_run:
         confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log ({tally(steps)})?")
-        from quota.kafka.quotas.writer import write_records
+        from quota.kafka.quotas.writer import QuotaWriter
 
-        write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
+        QuotaWriter(settings).write([sign(step.record, settings, comment, effective_at) for step in steps])
     document = QuotaChanges(not confirmation.dry_run, [planned_change(step, effective_at) for step in steps])
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
     if steps and confirmation.dry_run:

@@ -87,26 +87,23 @@ def alter(
         raise BadInput(f"{RATE_CONFIG}: {doubt}; add --yes if it is meant")
     settings = kafka.read()
     moment = parse_effective_at(effective_at)
-    from quota.kafka.quotas.log import read_log
-    from quota.kafka.quotas.writer import QuotaWriter, alter_quotas
+    from quota.kafka.quotas.writer import QuotaWriter
 
     prepare_quota_topic(settings)
-    before: Quota | None = None
 
     def make_record(present: Quota | None) -> QuotaRecord:
-        nonlocal before
-        before = present
         record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
-    log = read_log(settings, with_entries=True)
-    record, since = alter_quotas(QuotaWriter(settings), log, {entity: make_record}, moment)[entity]
-    if record.quota is not None:
-        entities = {configured.entity for configured in log.timeline.configured(since)}
+    writer = QuotaWriter(settings)
+    altered = writer.alter_quotas({entity: make_record}, moment)[entity]
+    after, since = altered.record.quota, altered.since
+    if after is not None:
+        entities = {configured.entity for configured in writer.read().timeline.configured(since)}
         print_warnings(quota_warnings([entity], entities, of=[entity]))
-    quota = "removed" if record.quota is None else str(record.quota)
-    changed = PlannedChange(entity, before, record.quota, since)
-    done, word = ("Unchanged", "since") if before == record.quota else ("Updated", "from")
+    quota = "removed" if after is None else str(after)
+    changed = PlannedChange(entity, altered.before, after, since)
+    done, word = ("Unchanged", "since") if altered.before == after else ("Updated", "from")
     servers = settings.kafka.bootstrap_servers
     output.print(
         QuotaChanges(True, [changed]),
@@ -135,7 +132,7 @@ def cancel(
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
-    from quota.kafka.quotas.writer import write_records
+    from quota.kafka.quotas.writer import QuotaWriter
 
     log = read_log(settings)
     scheduled = [
@@ -145,7 +142,8 @@ def cancel(
         times = [format_time(change.moment) for change in log.timeline.scheduled(log.now) if change.entity == entity]
         others = f"only for {', '.join(times)}" if times else "and none for another time"
         raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}, {others}")
-    (timestamp,) = write_records(settings, [sign(scheduled[0].record(moment, cancelled=True), settings, comment)])
+    record = sign(scheduled[0].record(moment, cancelled=True), settings, comment)
+    (timestamp,) = QuotaWriter(settings).write([record])
     if timestamp >= moment:
         raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
     output.print(

@@ -15,7 +15,7 @@ import pytest
 
 from jobs.sandbox.broker import free_port
 from quota.kafka.quotas.log import read_log
-from quota.kafka.quotas.writer import write_records
+from quota.kafka.quotas.writer import QuotaWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord
@@ -46,7 +46,7 @@ def no_quotas(broker):
 def wrote(deployment):
     """Return a function that writes quotas to the log of the test."""
     prepare_topics(deployment)
-    return lambda *records: write_records(deployment, records)
+    return lambda *records: QuotaWriter(deployment).write(records)
 
 
 @pytest.fixture
@@ -215,18 +215,18 @@ def following(deployment, *options):
 def test_a_service_pushes_changes_at_once_and_ends_without_its_brokers(base_settings, another_broker, tmp_path):
     """The next one starts with what has changed since; the brokers of the log and of the quotas are the same here."""
     settings = prepared_deployment(base_settings, another_broker, "push-follow", tmp_path)
-    write_records(settings, [QuotaRecord(ALICE, 5.0)])
+    QuotaWriter(settings).write([QuotaRecord(ALICE, 5.0)])
     port = free_port()
     with following(settings, f"metrics.port={port}", "kafka.timeout_seconds=2") as (process, lines):
         assert rates(another_broker.address) == {"user-principal 'alice'": 5.0}
         until(lambda: ("mutation_quota_push_last_comparison_timestamp_seconds",) in served_samples(port))
-        write_records(settings, [QuotaRecord(QuotaEntity("bob"), 7.0)])
+        QuotaWriter(settings).write([QuotaRecord(QuotaEntity("bob"), 7.0)])
         until(lambda: rates(another_broker.address) == {"user-principal 'alice'": 5.0, "user-principal 'bob'": 7.0})
         another_broker.stop()
         assert process.wait(30) == 1
         until(lambda: lines[-1].startswith("mutation-quota: cannot read the quotas "))
     another_broker.start()
-    write_records(settings, [QuotaRecord(ALICE, None), QuotaRecord(QuotaEntity("bob"), 9.0)])
+    QuotaWriter(settings).write([QuotaRecord(ALICE, None), QuotaRecord(QuotaEntity("bob"), 9.0)])
     with following(settings) as (process, lines):
         assert rates(another_broker.address) == {"user-principal 'bob'": 9.0}
         process.send_signal(signal.SIGINT)
@@ -242,7 +242,7 @@ def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
     entries = [entry("alice", 0.0), entry("", 1.0), entry("CN%3Dfrank", 5.0)]
     described = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "entries": entries}
     prepare_topics(deployment)
-    write_records(deployment, [QuotaRecord(ALICE, 7.0)])
+    QuotaWriter(deployment).write([QuotaRecord(ALICE, 7.0)])
     zero = (
         f"warning: user-principal 'alice': skipped: {RATE}=0.0 on the cluster admits nothing after the first request, "
         "and is not a valid quota here"

@@ -6,7 +6,7 @@ from functools import partial
 import msgspec
 
 from quota.kafka.quotas.log import read_log
-from quota.kafka.quotas.writer import QuotaWriter, alter_quotas, write_record, write_records
+from quota.kafka.quotas.writer import QuotaWriter, write_record
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -192,7 +192,7 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
     """Each repeatedly changes another part of two quotas at once; the last values are in force, and all are logged."""
     prepare_topics(deployment)
     both = (ALICE, QuotaEntity("bob"))
-    write_records(deployment, [QuotaRecord(each, 100.0) for each in both])  # a value that no operator sets
+    QuotaWriter(deployment).write([QuotaRecord(each, 100.0) for each in both])  # a value that no operator sets
     rounds = 8
 
     def alter(config):
@@ -205,8 +205,8 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
                 return msgspec.structs.replace(record, **{config: number})
 
             changes = {each: partial(change, each) for each in both}
-            altered = alter_quotas(writer, read_log(deployment, with_entries=True), changes)
-            assert {entity: record.entity for entity, (record, _) in altered.items()} == {each: each for each in both}
+            altered = writer.alter_quotas(changes)
+            assert {entity: done.record.entity for entity, done in altered.items()} == {each: each for each in both}
 
     configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
     with ThreadPoolExecutor(len(configs)) as operators:
@@ -226,7 +226,9 @@ def test_thousands_of_quotas_are_written_read_and_described(deployment):
     """Every one, in the order given."""
     prepare_topics(deployment)
     entities = [QuotaEntity(f"user-{number:06}", "app") for number in range(20_000)]
-    written = write_records(deployment, [QuotaRecord(entity, 1.0 + number) for number, entity in enumerate(entities)])
+    written = QuotaWriter(deployment).write(
+        [QuotaRecord(entity, 1.0 + number) for number, entity in enumerate(entities)]
+    )
     assert len(written) == len(entities)
     log = read_log(deployment, with_entries=True)
     assert [entry.record.entity for entry in log.entries] == entities
@@ -239,15 +241,15 @@ def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deplo
     """The quota in force has a different key than the one that an alteration writes."""
     prepare_topics(deployment)
     soon = now_ms() + 1_500
-    write_records(deployment, [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, 99.0, effective_at=soon)])
+    QuotaWriter(deployment).write([QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, 99.0, effective_at=soon)])
     until(lambda: now_ms() > soon, 30)
 
     def bounded(quota):
         return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
 
-    alter_quotas(QuotaWriter(deployment), read_log(deployment, with_entries=True), {ALICE: bounded})
+    QuotaWriter(deployment).alter_quotas({ALICE: bounded})
     log = read_log(deployment, with_entries=True)
     assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
     assert len(log.entries) == 3
-    alter_quotas(QuotaWriter(deployment), read_log(deployment, with_entries=True), {ALICE: bounded})
+    QuotaWriter(deployment).alter_quotas({ALICE: bounded})
     assert len(read_log(deployment, with_entries=True).entries) == 3  # there was no new change

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
-from quota.kafka.quotas.writer import write_records
+from quota.kafka.quotas.writer import QuotaWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
@@ -165,7 +165,7 @@ def _set_quotas(pair: Sides, settings: Settings) -> None:
     set_quotas(f"{HOST}:{pair.ground.port}", protocol(), *entities, controller_mutation_rate=RATE)
     own = [QuotaEntity(pair.gateway.user(user)) for user in users]
     own += [QuotaEntity(pair.gateway.user("clients"), client) for client in CLIENT_IDS]
-    write_records(settings, [QuotaRecord(entity, RATE) for entity in own])
+    QuotaWriter(settings).write([QuotaRecord(entity, RATE) for entity in own])
 
 
 def _warm_up(pair: Sides) -> None:

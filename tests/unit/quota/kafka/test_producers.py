@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from quota.errors import ClusterError, Interrupted
 from quota.kafka.dead_letters import StoredDeadLetter, send
 from quota.kafka.producers import RecordProducer, produce
-from quota.kafka.quotas.writer import write_records
+from quota.kafka.quotas.writer import QuotaWriter
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
@@ -83,7 +83,11 @@ LETTER = StoredDeadLetter(
 )
 QUOTA = QuotaRecord(QuotaEntity("alice"), 5.0)
 WRITES = {
-    "quotas": (lambda settings: write_records(settings, [QUOTA] * 3), r"0 of 3 changes set", "; see quotas history"),
+    "quotas": (
+        lambda settings: QuotaWriter(settings).write([QUOTA] * 3),
+        r"0 of 3 changes set",
+        "; see quotas history",
+    ),
     "dead letters": (lambda settings: send(settings, [(LETTER, b"{}")] * 2), "0 of 2 requests sent", ""),
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 from quota.errors import ClusterError
 from quota.kafka.quotas import writer
-from quota.kafka.quotas.writer import LoggedRates
+from quota.kafka.quotas.writer import LoggedRates, QuotaWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord
 from quota.settings import Settings
@@ -48,12 +48,12 @@ def opened(monkeypatch):
     """The logs that were opened, and what reading them does."""
     logs, reads = [], []
 
-    def read_log(_settings, *, with_entries):
+    def open_log(_quotas, *, with_entries):
         assert with_entries  # the writer looks for its records
         logs.append(FakeLog(lambda: [read() for read in reads]))
         return logs[-1]
 
-    monkeypatch.setattr(writer, "read_log", read_log)
+    monkeypatch.setattr(writer, "QuotaLog", open_log)
     return logs, reads
 
 
@@ -71,11 +71,12 @@ async def test_a_change_has_its_author_and_keeps_the_other_configs(monkeypatch):
     """A rate without a quota sets one, and a removal removes all of it."""
     made = []
 
-    def alter_quotas(_writer, log, changes):
-        made.extend(change(log.timeline.latest(entity, 10).quota) for entity, change in changes.items())
+    def alter_quotas(writer, changes):
+        timeline = writer.read().timeline
+        made.extend(change(timeline.latest(entity, 10).quota) for entity, change in changes.items())
         made.append(changes[ALICE](None))
 
-    monkeypatch.setattr(writer, "alter_quotas", alter_quotas)
+    monkeypatch.setattr(QuotaWriter, "alter_quotas", alter_quotas)
     logged = LoggedRates(Settings(), SECONDS)
     await logged.alter({ALICE: 8.0, BOB: None}, "ann", "why")
     logged.close()
@@ -110,18 +111,16 @@ async def test_after_an_error_the_log_is_opened_again(opened, error, said, caplo
     assert [message.startswith("a client cannot use the quota log") for message in caplog.messages] == [True]
 
 
-@pytest.mark.usefixtures("opened")
 async def test_a_writer_is_kept_until_it_fails(monkeypatch):
     """An idempotent producer takes half a second to start."""
     used = []
 
-    def alter_quotas(writer, _log, changes):
+    def alter_quotas(writer, changes):
         used.append(writer)
         if BOB in changes:
             raise ClusterError("no leader")
 
-    monkeypatch.setattr(writer, "alter_quotas", alter_quotas)
-    monkeypatch.setattr(writer, "QuotaWriter", lambda _settings: object())
+    monkeypatch.setattr(QuotaWriter, "alter_quotas", alter_quotas)
     logged = LoggedRates(Settings(), SECONDS)
     await logged.alter({ALICE: 8.0}, "ann", "why")
     with pytest.raises(ClusterError):
