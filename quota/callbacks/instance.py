@@ -104,11 +104,11 @@ class CallbackInstance:
     until a later change of the same subject succeeds.
     """
 
-    def __init__(self, setting: CallbackSetting, *, allowed: bool, generation: int, position: int) -> None:
+    def __init__(self, setting: CallbackSetting, *, allowed: bool, since: int, position: int) -> None:
         """Create the instance and configure it; if its class is not allowed, all requests fail with that error."""
         self.class_name = setting.class_name
-        self.generation = generation
-        """The number of the callback change that introduced its class; 0 for the class in the settings."""
+        self.since = since
+        """The time since which its class has been in force [epoch ms]."""
         self.position = position
         """The number of events of the timeline that it has received."""
         self._callback: ClientQuotaCallback | None = None

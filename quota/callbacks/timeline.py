@@ -3,7 +3,6 @@
 import zlib
 from bisect import bisect_right, insort
 from functools import partial
-from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -100,7 +99,8 @@ class CallbackTimeline:
 
     def callback(self, at: int) -> CallbackSetting:
         """Return the callback in force as of `at` (epoch ms)."""
-        return self._setting(self._settings.count(at))
+        latest = self._settings.latest(at)
+        return latest.setting if latest and latest.setting else self._callbacks.setting
 
     def latest_callback(self, at: int) -> CallbackChange | None:
         """Return the latest change of the callback as of `at` (epoch ms)."""
@@ -117,11 +117,10 @@ class CallbackTimeline:
 
     def _resolve_by_levels(self, user: str, client_id: str, at: int) -> Resolution:
         resolution = self.timeline.resolve(user, client_id, at)
-        generation = self._generation(self._settings.count(at))
-        if not generation or resolution.limit is None:
+        if resolution.limit is None:
             return resolution
         # Before, the bucket may have had another callback's limit.
-        since = max(resolution.limit.since, self._settings.all[generation - 1].moment)
+        since = max(resolution.limit.since, self._class_since(at))
         return resolution._replace(limit=Limit(resolution.limit.quota, since))
 
     def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
@@ -151,41 +150,32 @@ class CallbackTimeline:
         position = _count_until(self._events, at)
         if self._instances and self._instances[-1].position == position:
             return self._instances[-1]
-        count = self._settings.count(at)
-        if self._setting(count).is_default:
+        setting, since = self.callback(at), self._class_since(at)
+        if setting.is_default:
             return None
-        generation = self._generation(count)
-        earlier = [kept for kept in self._instances if kept.generation == generation and kept.position <= position]
-        known = max(earlier, key=lambda kept: kept.position) if earlier else self._start(generation)
+        same = [kept for kept in self._instances if (kept.class_name, kept.since) == (setting.class_name, since)]
+        earlier = [kept for kept in same if kept.position <= position]
+        known = max(earlier, key=attrgetter("position")) if earlier else self._make_instance(since, since)
         instance = self._advanced(known, position)
         self._instances = [*(kept for kept in self._instances if kept is not known), instance]
         if len(self._instances) > _MAX_INSTANCES:
             self._discard(self._instances[0])
         return instance
 
-    def _setting(self, count: int) -> CallbackSetting:
-        """Return the callback after this number of callback changes."""
-        setting = self._settings.all[count - 1].setting if count else None
-        return setting or self._callbacks.setting
+    def _class_since(self, at: int) -> int:
+        """Return the time (epoch ms) since which the class that is in force as of `at` has been in force."""
+        since, name = BEGINNING, self._callbacks.class_name
+        for change in self._settings.all[: self._settings.count(at)]:
+            present = change.setting.class_name if change.setting else self._callbacks.class_name
+            if present != name:
+                since, name = change.moment, present
+        return since
 
-    def _generation(self, count: int) -> int:
-        """Return the number of the callback change that introduced the class in force after `count` changes."""
-        while count and self._setting(count - 1).class_name == self._setting(count).class_name:
-            count -= 1
-        return count
-
-    def _start(self, generation: int) -> CallbackInstance:
-        """Return a new instance, with the changes up to the one that introduced its class."""
-        position = 0
-        if generation:
-            numbers = (number for number, event in enumerate(self._events, 1) if type(event.change) is CallbackChange)
-            position = next(islice(numbers, generation - 1, None))
-        return self._make_instance(self._setting(generation), generation, position)
-
-    def _make_instance(self, setting: CallbackSetting, generation: int, position: int) -> CallbackInstance:
-        """Return a new instance with these configs that has received the first `position` events."""
+    def _make_instance(self, since: int, at: int) -> CallbackInstance:
+        """Return a new instance of the class in force since then, with the configs and all changes as of `at`."""
+        setting, position = self.callback(at), _count_until(self._events, at)
         allowed = setting.class_name in self._callbacks.allowed
-        instance = CallbackInstance(setting, allowed=allowed, generation=generation, position=position)
+        instance = CallbackInstance(setting, allowed=allowed, since=since, position=position)
         for event in self._events[:position]:
             self._apply(instance, event)
         return instance
@@ -198,12 +188,11 @@ class CallbackTimeline:
             if not isinstance(event.change, CallbackChange):
                 self._apply(instance, event)
                 continue
-            setting = self.callback(event.moment)
             if not instance.has_failures:
-                instance.configure(setting.configs)
+                instance.configure(self.callback(event.moment).configs)
             else:  # its other failures may have come from bad configs
                 instance.close()
-                instance = self._make_instance(setting, instance.generation, instance.position)
+                instance = self._make_instance(instance.since, event.moment)
         return instance
 
     def _apply(self, instance: CallbackInstance, event: _Event) -> None:

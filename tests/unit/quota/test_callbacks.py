@@ -188,6 +188,14 @@ def test_another_class_takes_over_and_receives_all_earlier_updates():
     assert [call[0] for call in Recording.calls] == ["configure", "update", "configure", "update"]
 
 
+def test_of_two_classes_for_one_time_the_later_takes_over_from_an_instance_of_the_first():
+    quotas = quotas_of("Answering", QuotaChange(ALICE, Quota(5.0), 50), more=["Recording", "HasAQuota"])
+    quotas.add(CallbackChange(setting("Recording"), 100))
+    assert rate(quotas, 150) == 5.0
+    quotas.add(CallbackChange(setting("HasAQuota"), 100))
+    assert rate(quotas, 150) == 2.0
+
+
 def test_a_class_that_the_settings_do_not_name_is_not_imported():
     """Requests are dead letters until there is another class; an earlier allowed one is not restored.
 
