@@ -16,7 +16,7 @@ from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
 from quota.kafka.producers import PositionWriter
 from quota.kafka.timing import Every, LoopStats
-from quota.observation.log_time import LogTime
+from quota.observation.layouts import LogTime
 from quota.observation.observer import Observer, TopicSizes
 from quota.observation.request_log import mutation_lines, read_line
 from quota.records import codec

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, Self, cast
 
 from quota.errors import BadInput, BadRecord
-from quota.observation.log_time import LogTime
+from quota.observation.layouts import MARK, CutOff, LogTime, is_wrapped, join
 from quota.observation.request_log import PATTERN, LoggedRequest, has_results, mutation_lines, read_line
-from quota.observation.wrapping import MARK, CutOff, is_wrapped, join
 from quota.text import plural
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}

@@ -12,7 +12,7 @@ import msgspec
 
 from jobs.observe.scanning import check_end, is_compressed, open_log
 from quota.errors import BadInput
-from quota.observation.wrapping import join
+from quota.observation.layouts import join
 
 _log = logging.getLogger(__name__)
 

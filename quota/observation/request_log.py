@@ -11,8 +11,7 @@ from typing import Annotated
 import msgspec
 
 from quota.errors import BadRecord
-from quota.observation.log_time import LogTime
-from quota.observation.wrapping import MARK, SEVERAL, CutOff, unwrap
+from quota.observation.layouts import MARK, SEVERAL, CutOff, LogTime, unwrap
 from quota.records.request import OPERATIONS, Operation
 
 PATTERN = "[%d] %p %m (%c)%n"

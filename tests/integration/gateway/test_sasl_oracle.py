@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from jobs.installation import jars_folder
-from quota.gateway.sasl import AuthenticationRejected, SaslExchange
+from quota.gateway.login import AuthenticationRejected, SaslExchange
 from tests.support.java_source import java_command
 
 _EXCHANGES = 6000

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from quota.observation.log_time import LogTime
+from quota.observation.layouts import LogTime
 from quota.observation.observer import Observer, TopicSizes
 from quota.observation.request_log import read_line
 from quota.records.request import Observed, Operation
