@@ -25,12 +25,13 @@ from quota.records.quota_log import (
     ClusterRecord,
     Quota,
     QuotaLogRecord,
+    QuotaRecord,
     Window,
     read_quota_log_record,
 )
 from quota.records.record import Record, Source
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
-from quota.timeline.change import quota_record, to_change
+from quota.timeline.change import to_change
 
 __all__ = ["CallbackHarness"]
 
@@ -121,7 +122,7 @@ class CallbackHarness:
         Raises:
             BadRecord: the quota is invalid.
         """
-        self.write(quota_record(entity, quota))
+        self.write(QuotaRecord.of(entity, quota))
 
     def set_cluster(self, topics: Mapping[str, Sequence[int | None]]) -> None:
         """Set the cluster's metadata from the current time on.

@@ -20,7 +20,6 @@ from quota.records.levels import levels, unused_name
 from quota.records.quota_log import RATE_CONFIG, CallbackSetting, Quota, QuotaRecord, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
-from quota.timeline.change import quota_record
 from quota.timeline.timeline import QuotaTimeline
 
 Rates: TypeAlias = Mapping[QuotaEntity, float]
@@ -101,7 +100,7 @@ def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Ste
         else:
             after = Quota(difference.present, before.burst, before.max_debt_ms)
             changed = [RATE_CONFIG, "shadow"] if before.shadow else [RATE_CONFIG]
-            yield Step(replace(quota_record(entity, after), altered_configs=changed), before, after)
+            yield Step(replace(QuotaRecord.of(entity, after), altered_configs=changed), before, after)
 
 
 def is_rate(rate: float) -> bool:
@@ -114,7 +113,7 @@ def is_rate(rate: float) -> bool:
 
 def _step(entity: QuotaEntity, before: float | None, after: float | None) -> Step:
     old, new = (None if rate is None else Quota(rate) for rate in (before, after))
-    return Step(quota_record(entity, new), old, new)
+    return Step(QuotaRecord.of(entity, new), old, new)
 
 
 def _kind(entity: QuotaEntity, wanted: Wanted, present: Rates) -> Kind:

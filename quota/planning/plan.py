@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from quota.errors import BadInput
 from quota.records.quota_log import Quota, QuotaRecord
 from quota.text import format_time
-from quota.timeline.change import QuotaChange, quota_record
+from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 
 
@@ -61,7 +61,7 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
     """Return the steps that restore at `at` the quotas and scheduled changes of the time `then` (both epoch ms)."""
-    desired = [quota_record(change.entity, change.quota) for change in past.configured(then)]
+    desired = [QuotaRecord.of(change.entity, change.quota) for change in past.configured(then)]
     unscheduled = [step for step in plan(desired, timeline, at) if step.record.effective_at is None]
     return unscheduled + _schedule(past.scheduled(at), timeline, at, unscheduled)
 

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import msgspec
 
@@ -147,6 +147,11 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """configs that change, if the others are copied from the previous quota; null if all are set"""
     cancelled: bool = False
     """Whether it cancels the scheduled change that it repeats; it has to come before that change takes effect."""
+
+    @classmethod
+    def of(cls, entity: QuotaEntity, quota: Quota | None) -> Self:
+        """Return the record that sets a quota, or removes it where it is None."""
+        return cls(entity, None) if quota is None else cls(entity, *quota.bounds, quota.shadow)
 
     @property
     def quota(self) -> Quota | None:

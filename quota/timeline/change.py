@@ -56,7 +56,7 @@ class QuotaChange:
     def record(self, effective_at: int | None, *, cancelled: bool = False) -> QuotaRecord:
         """Return its record for a scheduled time (epoch ms); by default one with the whole, which alters nothing."""
         more = {"effective_at": effective_at, "altered_configs": _recorded(self, effective_at), "cancelled": cancelled}
-        return msgspec.structs.replace(quota_record(self.entity, self.quota), **more)
+        return msgspec.structs.replace(QuotaRecord.of(self.entity, self.quota), **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,6 @@ def to_change(record: QuotaLogRecord, timestamp: int) -> Change:
             return CallbackChange(setting, moment, _altered(record), _is_scheduled(record, timestamp))
         case ClusterRecord(cluster):
             return ClusterChange(cluster, moment)
-
-
-def quota_record(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
-    """Return the record that sets or removes a quota."""
-    if quota is None:
-        return QuotaRecord(entity, None)
-    return QuotaRecord(entity, quota.rate, quota.burst, quota.max_debt_ms, quota.shadow)
 
 
 def joined(record: R, version: QuotaChange | CallbackChange | None) -> R:

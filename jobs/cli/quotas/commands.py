@@ -29,7 +29,7 @@ from quota.planning.warnings import quota_warnings, rate_warning
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG, Quota, QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord, Window
 from quota.text import display_name, format_time, plural
-from quota.timeline.change import QuotaChange, quota_record
+from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import CancelledChange, HistoryEntry, PlannedChange, QuotaChanges, QuotaHistory
 
@@ -92,7 +92,7 @@ def alter(
     prepare_quota_topic(settings)
 
     def make_record(present: Quota | None) -> QuotaRecord:
-        record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
+        record = sign(QuotaRecord.of(entity, change.applied_to(present)), settings, comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     writer = QuotaWriter(settings)

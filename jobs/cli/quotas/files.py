@@ -29,7 +29,7 @@ from quota.planning.warnings import quota_warnings, rate_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
-from quota.timeline.change import quota_record, to_change
+from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
@@ -195,7 +195,7 @@ def export(
             yield kafka_configs_command(entity, quota, settings.kafka) + "\n"
 
     if style == "yaml":
-        file.write(write_quota_file(quota_record(change.entity, change.quota) for change in configured))
+        file.write(write_quota_file(QuotaRecord.of(change.entity, change.quota) for change in configured))
     else:
         file.write("".join(commands()))
     if not file.to_stdout:

@@ -32,7 +32,7 @@ from quota.records.quota_log import (
 )
 from quota.settings import Settings
 from quota.text import plural
-from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, quota_record, to_change
+from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, to_change
 
 R = TypeVar("R", QuotaRecord, CallbackRecord)
 T = TypeVar("T")
@@ -282,4 +282,4 @@ def _altered(entity: QuotaEntity, rate: float | None, author: str, comment: str,
     quota = None
     if rate is not None:
         quota = Quota(rate) if present is None else replace(present, rate=rate)
-    return replace(quota_record(entity, quota), altered_configs=[RATE_CONFIG], altered_by=author, comment=comment)
+    return replace(QuotaRecord.of(entity, quota), altered_configs=[RATE_CONFIG], altered_by=author, comment=comment)

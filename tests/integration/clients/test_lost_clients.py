@@ -19,10 +19,9 @@ from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import Quota
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.records.record import Source
 from quota.settings.connection import Connection
-from quota.timeline.change import quota_record
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -115,10 +114,10 @@ def test_a_missing_topic_is_reported_before_a_request_counts_as_not_delivered(pr
 
 def test_the_quota_log_is_read_on(prepared):
     log = QuotaLog(KafkaQuotas.from_settings(prepared, 2))
-    write_record(prepared, quota_record(QuotaEntity("alice", None), Quota(5.0)))
+    write_record(prepared, QuotaRecord.of(QuotaEntity("alice", None), Quota(5.0)))
     log.read_to_end()
     lose_consumer(log)
-    write_record(prepared, quota_record(QuotaEntity("bob", None), Quota(5.0)))
+    write_record(prepared, QuotaRecord.of(QuotaEntity("bob", None), Quota(5.0)))
     log.read_to_end()
     assert {change.entity.user for change in log.timeline.configured(log.now)} == {"alice", "bob"}
     log.close()

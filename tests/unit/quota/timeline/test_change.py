@@ -28,7 +28,6 @@ from quota.timeline.change import (
     QuotaChange,
     is_complete,
     joined,
-    quota_record,
     to_change,
 )
 from quota.timeline.timeline import QuotaTimeline
@@ -100,7 +99,7 @@ def written(steps):
             quota = quota_of({**(at or {}), **configs} if kind == "part" else configs)
             altered = sorted(NAMES[name] for name in configs) if kind == "part" else [NAMES["rate"]]
             record = structs.replace(
-                quota_record(ALICE, quota),
+                QuotaRecord.of(ALICE, quota),
                 effective_at=effective_at,
                 altered_configs=None if kind == "whole" else altered,
             )
