@@ -11,7 +11,7 @@ import pytest
 from jobs.installation import jars_folder
 from jobs.sandbox import broker as sandbox
 from jobs.sandbox.broker import Broker, with_plaintext_cluster
-from jobs.spark.session import session
+from jobs.spark.session import spark_session
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import OTHER_JARS, secure_broker
@@ -64,7 +64,7 @@ def base_settings(tmp_path_factory):
 def spark(base_settings, tmp_path_factory):
     """The session of the jobs, with its log in a file, and with Delta as whoever queries the tables has it."""
     settings = with_sections(base_settings, spark={"conf": base_settings.spark.conf | _DELTA})
-    with session(settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log") as started:
+    with spark_session(settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log") as started:
         yield started
 
 

@@ -11,14 +11,14 @@ from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.log_lines import QUERY_PROPERTY, batch_in_log
+from jobs.query_names import AUDIT
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
 from jobs.spark.queries import trigger
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from jobs.storage.resumption import check_gaps, check_stateless_checkpoint
 from quota.settings import Settings
 
-NAME = "audit"
 VERSION = 1
 """Part of the checkpoint's path; it is raised when the plan changes incompatibly."""
 
@@ -26,20 +26,22 @@ _MAX_RECORDS = 50_000
 """The maximum number of records in a micro-batch."""
 
 
-@query_errors(NAME)
-def start_audit(run: Run, *, once: bool = False, failures: Counter[str] | None = None) -> StreamingQuery:
+@query_errors(AUDIT)
+def start_audit(
+    session: DeploymentSession, *, once: bool = False, failures: Counter[str] | None = None
+) -> StreamingQuery:
     """Start the query on prepared topics (`quota.kafka.topics.preparation`)."""
-    spark, settings, files = run.spark, run.settings, run.files
-    checkpoint = check_stateless_checkpoint(files, NAME, VERSION, missing_tables(settings))
+    spark, settings, files = session.spark, session.settings, session.files
+    checkpoint = check_stateless_checkpoint(files, AUDIT, VERSION, missing_tables(settings))
     prepare_tables(settings, files.names)
-    check_gaps(settings, NAME, checkpoint.positions(files))
-    spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
+    check_gaps(settings, AUDIT, checkpoint.positions(files))
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", AUDIT)
     upkeep = Upkeep(settings, settings.audit.upkeep_seconds, once=once, failures=failures)
-    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, AUDIT)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (
         read_topics(spark, settings, topics, _MAX_RECORDS)
-        .writeStream.queryName(NAME)
+        .writeStream.queryName(AUDIT)
         .foreachBatch(partial(write_batch, settings, upkeep))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")
         .trigger(**trigger(settings.audit.trigger_seconds, once=once))
@@ -50,7 +52,7 @@ def start_audit(run: Run, *, once: bool = False, failures: Counter[str] | None =
 def write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: int) -> None:
     """Append a micro-batch of records (`schemas.kafka.RECORD`) to the tables; stored ones are skipped."""
     append = partial(append_records, AuditConfig.of(settings))
-    with batch_in_log(NAME, batch_id):
+    with batch_in_log(AUDIT, batch_id):
         # In one task, which writes one file for each table and date.
         batch.coalesce(1).mapInArrow(append, StructType()).collect()
         upkeep.after_batch()

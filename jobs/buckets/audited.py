@@ -9,7 +9,8 @@ from jobs.audit.tables.reader import AuditTable, bounded_duckdb, open_table, rea
 from jobs.audit.tables.specs import DECISIONS, MissingTable
 from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
-from jobs.storage.checkpoint import ENFORCE, Checkpoint
+from jobs.query_names import ENFORCE
+from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.stored_files import check_store, stored_files
 from quota.records.entity import Tags
 from quota.records.record import Source

@@ -17,13 +17,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jobs.buckets.listing import no_buckets_error
 from jobs.buckets.saved import BucketFileHeader, SavedBuckets
 from jobs.buckets.store import read_state
+from jobs.query_names import ENFORCE
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import check_queries
-from jobs.spark.session import command_session, with_progress
+from jobs.spark.session import spark_session_with_progress, with_progress
 from jobs.spark.worker import prepare_worker
-from jobs.storage.checkpoint import ENFORCE, Checkpoint, new_folder, write_offsets
+from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Run, run_on
+from jobs.storage.files import DeploymentSession
 from jobs.storage.resumption import check_stateful_checkpoint, replace_checkpoint
 from jobs.storage.stored_files import ReadableFiles, check_store
 from quota.errors import MutationQuotaError
@@ -39,10 +40,10 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 
 @query_errors(ENFORCE)
-def capture_buckets(run: Run) -> SavedBuckets:
+def capture_buckets(session: DeploymentSession) -> SavedBuckets:
     """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged."""
-    files = run.files
-    checkpoint = check_stateful_checkpoint(files, ENFORCE, STATE_VERSION)
+    files = session.files
+    checkpoint = check_stateful_checkpoint(files, ENFORCE, STATE_VERSION, session.deployment)
     folder = f"{files.root}/{checkpoint.folder}"
     if not checkpoint.commits:
         raise no_buckets_error(folder)
@@ -51,25 +52,25 @@ def capture_buckets(run: Run) -> SavedBuckets:
             f"batch {checkpoint.offsets[-1]} of {folder} is not finished; run enforce --once to finish it, or stop the "
             "running enforce; then export again"
         )
-    buckets = list(read_state(run.spark, folder, checkpoint.commits[-1]))
+    buckets = list(read_state(session.spark, folder, checkpoint.commits[-1]))
     positions = checkpoint.next_offset(files)
-    known = Deployment.read(files).topics
+    known = session.deployment.topics
     topics = {name: known[name] for name in positions if name in known}
     return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
 
 
 @query_errors(ENFORCE)
-def restore_buckets(run: Run, saved: SavedBuckets) -> None:
+def restore_buckets(session: DeploymentSession, saved: SavedBuckets) -> None:
     """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
     The session has as many shuffle partitions as the state is to have; the topics of the deployment are claimed.
     """
-    files = run.files
-    check_restorable(saved.header, Deployment.read(files), files)
+    files = session.files
+    check_restorable(saved.header, session.deployment, files)
     prepared = new_folder(files, ENFORCE)
     folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
     try:
-        _write_checkpoint(run.spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
+        _write_checkpoint(session.spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
     finally:
         files.remove(rows)
     write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
@@ -124,5 +125,9 @@ def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
 def export_buckets(settings: Settings) -> SavedBuckets:
     """Return the buckets of the enforcing query, which must not run."""
     check_store(settings)
-    with command_session(settings, "buckets export") as spark, query_errors(ENFORCE), run_on(spark, settings) as run:
-        return with_progress(spark, "reading buckets", lambda: capture_buckets(run))
+    with (
+        spark_session_with_progress(settings, "buckets export") as spark,
+        query_errors(ENFORCE),
+        DeploymentSession.on(spark, settings) as session,
+    ):
+        return with_progress(spark, "reading buckets", lambda: capture_buckets(session))

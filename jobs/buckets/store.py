@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
+from jobs.query_names import ENFORCE
 from jobs.spark.failures import QueryFailed, query_errors
-from jobs.spark.session import command_session, with_progress
-from jobs.storage.checkpoint import ENFORCE, Checkpoint
-from jobs.storage.files import Run, run_on
+from jobs.spark.session import spark_session_with_progress, with_progress
+from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
 from schemas.documents.quotas import Buckets
@@ -35,12 +36,12 @@ def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBu
         yield SavedBucket(*values)
 
 
-def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
+def newest_buckets(session: DeploymentSession, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     """Return the result of `read` on the buckets as of the newest finished batch; nothing is written.
 
     It is called again with a newer batch if the files of this one are gone.
     """
-    files, attempts = run.files, 0
+    files, attempts = session.files, 0
     while True:
         attempts += 1
         checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
@@ -50,7 +51,7 @@ def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
         batch = checkpoint.commits[-1]
         try:
             with query_errors(ENFORCE):
-                return read(read_state(run.spark, folder, batch))
+                return read(read_state(session.spark, folder, batch))
         except QueryFailed:
             newest = Checkpoint.read(files, ENFORCE, STATE_VERSION).commits[-1:]
             if newest == [batch] or attempts == _MAX_ATTEMPTS:  # the files of the newest batch are never removed
@@ -59,9 +60,13 @@ def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
 
 def list_stored(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time."""
-    with command_session(settings, "buckets list") as spark, query_errors(ENFORCE), run_on(spark, settings) as run:
+    with (
+        spark_session_with_progress(settings, "buckets list") as spark,
+        query_errors(ENFORCE),
+        DeploymentSession.on(spark, settings) as session,
+    ):
 
         def read() -> Buckets:
-            return newest_buckets(run, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
+            return newest_buckets(session, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
 
         return with_progress(spark, "reading buckets", read)

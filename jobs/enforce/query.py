@@ -6,14 +6,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.enforce.decide import EnforceConfig, decide_requests
 from jobs.enforce.resolve import resolve_requests
 from jobs.log_lines import QUERY_PROPERTY
+from jobs.query_names import ENFORCE
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import kafka_options, read_requests
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
-from jobs.storage.checkpoint import ENFORCE
-from jobs.storage.deployment import Deployment
-from jobs.storage.files import Run
-from jobs.storage.resumption import check_gaps, check_stateful_checkpoint
+from jobs.storage.files import DeploymentSession
+from jobs.storage.resumption import check_gaps, resume_checkpoint
 from quota.admission.policy import Policy
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import max_answer_bytes
@@ -28,11 +27,11 @@ _COMPRESSION = {"kafka.compression.type": "zstd"}
 
 
 @query_errors(ENFORCE)
-def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
+def start_enforce(session: DeploymentSession, *, once: bool = False) -> StreamingQuery:
     """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`)."""
-    spark, settings, files = run.spark, run.settings, run.files
-    checkpoint = check_stateful_checkpoint(files, ENFORCE, STATE_VERSION)
-    checkpoint.forget_topics(files, Deployment.read(files).retired)
+    spark, settings, files = session.spark, session.settings, session.files
+    checkpoint = resume_checkpoint(files, ENFORCE, STATE_VERSION, session.deployment)
+    checkpoint.forget_topics(files, session.deployment.retired)
     check_gaps(settings, ENFORCE, checkpoint.positions(files))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", ENFORCE)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, ENFORCE)

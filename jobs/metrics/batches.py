@@ -12,7 +12,7 @@ _WHOLE_BATCH = "triggerExecution"
 
 
 @dataclass(frozen=True, slots=True)
-class QueryProgress:
+class FinishedBatch:
     """A completed batch: its end [s since the epoch], the duration of each phase [s], and the end offsets read."""
 
     batch: int
@@ -55,7 +55,7 @@ class QueryView:
     started_at: float
     """The start of the job [s since the epoch]."""
     trigger_seconds: float
-    last: QueryProgress | None = None
+    last: FinishedBatch | None = None
     ends: Mapping[Partition, int] = field(default_factory=dict)
     """The log end offsets of the partitions that it reads; empty until they are known."""
     under_way: bool = False

@@ -76,11 +76,11 @@ class AnswerMetrics:
 class JobMetrics:
     """A collector of prometheus-client that follows a job on its own thread; its errors do not affect the job."""
 
-    def __init__(self, settings: Settings, work: MetricsSource, *, decides: bool) -> None:
-        """Start without metrics; a job that `decides` requests also reports the metrics of decisions."""
+    def __init__(self, settings: Settings, work: MetricsSource, *, with_decisions: bool) -> None:
+        """Start without metrics; a job `with_decisions` also reports the metrics of decisions."""
         self._settings = settings
         self._work = work
-        self._decides = decides
+        self._with_decisions = with_decisions
         self._answers: AnswerMetrics | None = None
         self._failures = 0
         self._logged: set[str] = set()
@@ -99,7 +99,7 @@ class JobMetrics:
             while not stop.is_set():
                 try:
                     self._work.poll()
-                    more = self._decides and self._poll_answers() >= _MANY_ANSWERS
+                    more = self._with_decisions and self._poll_answers() >= _MANY_ANSWERS
                 except Exception as error:  # noqa: BLE001 the job matters more than its metrics
                     self._count_failure(error)
                     stop.wait(_RETRY_SECONDS)

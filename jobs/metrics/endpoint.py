@@ -101,18 +101,18 @@ class ServiceEndpoint:
 
     @contextmanager
     def following(
-        self, settings: Settings, work: MetricsSource, health: Health, *, decides: bool = False
+        self, settings: Settings, work: MetricsSource, health: Health, *, with_decisions: bool = False
     ) -> Iterator[None]:
         """Serve the metrics and the health of a service that runs inside the block; its topics must exist.
 
         Before the block the service is starting, and after the block it is stopping: it is live and not ready. A
-        service that `decides` requests also reports the metrics of decisions.
+        service `with_decisions` also reports the metrics of decisions.
         """
         if self._server is None:
             yield
             return
         with ExitStack() as stack:
-            metrics = JobMetrics(settings, work, decides=decides)
+            metrics = JobMetrics(settings, work, with_decisions=with_decisions)
             self._registry.register(metrics)
             stack.callback(self._registry.unregister, metrics)
             stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))

@@ -8,15 +8,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Protocol
 
 from prometheus_client.metrics_core import Metric as Family
 
 from jobs.background import background
-from jobs.metrics.batches import QueryProgress, QueryView
+from jobs.metrics.batches import FinishedBatch, QueryView
 from jobs.metrics.collector import MetricsSource
 from jobs.metrics.endpoint import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult, ServiceEndpoint
 from jobs.metrics.families import STARTED, applier_families, family, query_families
+from jobs.query_names import APPLIER
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.kafka.reading import Partition
@@ -25,13 +26,6 @@ from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
-
-APPLIER: Final = "applier"
-"""The name in the label `query`, as are the others."""
-
-GATEWAY: Final = "gateway"
-OBSERVER: Final = "observe"
-PUSH: Final = "push"
 
 _ENDS_SECONDS = 5.0
 _LOG_SECONDS = 10.0
@@ -73,7 +67,7 @@ class ApplierMetrics(MetricsSource):
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""
         stats = self._stats
-        last = QueryProgress(
+        last = FinishedBatch(
             batch=stats.batches - 1,
             ended_at=stats.ended_at or self._started_at,
             phases={},

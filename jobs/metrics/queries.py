@@ -12,7 +12,7 @@ from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.metrics.batches import QueryProgress, QueryView
+from jobs.metrics.batches import FinishedBatch, QueryView
 from jobs.metrics.collector import MetricsSource
 from jobs.metrics.endpoint import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
 from jobs.metrics.families import family, query_families
@@ -46,7 +46,7 @@ class QueryObservation:
     has_data: bool = field(default=False, compare=False)
     has_checkpoint: bool = field(default=False, compare=False)
     """Whether it has finished a batch with records, in this run or an earlier one."""
-    progress: QueryProgress | None = field(default=None, compare=False)
+    progress: FinishedBatch | None = field(default=None, compare=False)
     """The last batch; None before the first one of this run."""
     changed_at: float = field(default=0.0, compare=False)
     """The time of its last progress on a monotonic clock [s]."""
@@ -57,14 +57,18 @@ class QueryObservation:
         return self.progress_at is not None or self.in_trigger or self.message != _INITIALIZING
 
 
-class QueryObserver:
-    """The observations of queries by their names; empty while the job is starting.
+class QueryObserver(Health):
+    """The observations of queries by their names, which are empty while the job is starting, and the health by them.
 
     A Spark listener would receive every batch through a Py4J server in this process, which slows down each batch. The
     thread that runs the queries polls: if the JVM does not respond, the observations do not change.
+
+    A query makes progress when its batch, its phase or its triggers change, or when a task of its batch finishes. So a
+    batch may take any time while its tasks finish, and an idle query makes progress through its triggers.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
         self.observations: Mapping[str, QueryObservation] = {}
         self.started_at = 0.0
         """The start of the job [s since the epoch]."""
@@ -96,7 +100,7 @@ class QueryObserver:
             progress_at=progress and progress["timestamp"],
             batch=progress and progress["batchId"],
             has_checkpoint=bool(progress and (progress["batchId"] or progress["numInputRows"])),
-            progress=progress and QueryProgress.read(progress),
+            progress=progress and FinishedBatch.read(progress),
         )
         if seen.in_trigger and seen == replace(before, tasks=seen.tasks):
             seen = replace(seen, tasks=self._ended_tasks(query))
@@ -116,6 +120,48 @@ class QueryObserver:
         return frozenset(
             (job, stage, info.numCompletedTasks, info.numFailedTasks) for job, stage, info in infos if info
         )
+
+    def live(self) -> ProbeResult:
+        """Return whether all queries make progress."""
+        progressing = ProbeResult(True, f"making progress: {', '.join(self.observations)}")
+        return self._exception(is_ready=True) or self._problem(self._stalled) or progressing
+
+    def ready(self) -> ProbeResult:
+        """Return whether all queries make progress, and have finished a batch or found nothing to read."""
+        batches = ", ".join(f"{name} at batch {seen.batch}" for name, seen in self.observations.items())
+        return (
+            self._exception(is_ready=False)
+            or self._problem(self._not_ready)
+            or ProbeResult(True, f"running: {batches}")
+        )
+
+    def _exception(self, *, is_ready: bool) -> ProbeResult | None:
+        """Return the answer of a service without running queries."""
+        if not self.observations:
+            return ProbeResult(is_ready, STARTING)
+        return ProbeResult(is_ready, STOPPING) if self.stop.is_set() else None
+
+    def _problem(self, problem_of: Callable[[str, QueryObservation], str | None]) -> ProbeResult | None:
+        problems = (problem_of(name, seen) for name, seen in self.observations.items())
+        return next((ProbeResult(False, f"the query {problem}") for problem in problems if problem), None)
+
+    def _stalled(self, name: str, seen: QueryObservation) -> str | None:
+        silence = self.clock() - seen.changed_at
+        limit = STALLED_SECONDS + getattr(self._settings, name).trigger_seconds
+        if not seen.is_active:
+            return f"{name} has ended"
+        if not seen.has_started or silence <= limit:
+            return None
+        after = "its first batch" if seen.batch is None else f"the batch after {seen.batch}"
+        return (
+            f"{name} has made no progress for {silence:.0f} s, in {after} ({seen.message}); the limit is {limit:.0f} s "
+            "and the trigger"
+        )
+
+    def _not_ready(self, name: str, seen: QueryObservation) -> str | None:
+        if seen.progress_at is None:
+            return self._stalled(name, seen) or f"{name} has not finished a batch yet ({seen.message})"
+        return self._stalled(name, seen)
 
 
 class QueryMetrics(MetricsSource):
@@ -152,58 +198,3 @@ class QueryMetrics(MetricsSource):
         }
         yield from query_families(views)
         yield family("mutation_quota_upkeep_failures_total", self.upkeep_failures)
-
-
-class QueryHealth(Health):
-    """Checks the progress of observed queries.
-
-    A query makes progress when its batch, its phase or its triggers change, or when a task of its batch finishes. So a
-    batch may take any time while its tasks finish, and an idle query makes progress through its triggers. If the JVM
-    does not respond, the observation does not change.
-    """
-
-    def __init__(self, settings: Settings, observer: QueryObserver) -> None:
-        self._settings = settings
-        self._observer = observer
-
-    def live(self) -> ProbeResult:
-        """Return whether all queries make progress."""
-        progressing = ProbeResult(True, f"making progress: {', '.join(self._observer.observations)}")
-        return self._exception(is_ready=True) or self._problem(self._stalled) or progressing
-
-    def ready(self) -> ProbeResult:
-        """Return whether all queries make progress, and have finished a batch or found nothing to read."""
-        batches = ", ".join(f"{name} at batch {seen.batch}" for name, seen in self._observer.observations.items())
-        return (
-            self._exception(is_ready=False)
-            or self._problem(self._not_ready)
-            or ProbeResult(True, f"running: {batches}")
-        )
-
-    def _exception(self, *, is_ready: bool) -> ProbeResult | None:
-        """Return the answer of a service without running queries."""
-        if not self._observer.observations:
-            return ProbeResult(is_ready, STARTING)
-        return ProbeResult(is_ready, STOPPING) if self._observer.stop.is_set() else None
-
-    def _problem(self, problem_of: Callable[[str, QueryObservation], str | None]) -> ProbeResult | None:
-        problems = (problem_of(name, seen) for name, seen in self._observer.observations.items())
-        return next((ProbeResult(False, f"the query {problem}") for problem in problems if problem), None)
-
-    def _stalled(self, name: str, seen: QueryObservation) -> str | None:
-        silence = self._observer.clock() - seen.changed_at
-        limit = STALLED_SECONDS + getattr(self._settings, name).trigger_seconds
-        if not seen.is_active:
-            return f"{name} has ended"
-        if not seen.has_started or silence <= limit:
-            return None
-        after = "its first batch" if seen.batch is None else f"the batch after {seen.batch}"
-        return (
-            f"{name} has made no progress for {silence:.0f} s, in {after} ({seen.message}); the limit is {limit:.0f} s "
-            "and the trigger"
-        )
-
-    def _not_ready(self, name: str, seen: QueryObservation) -> str | None:
-        if seen.progress_at is None:
-            return self._stalled(name, seen) or f"{name} has not finished a batch yet ({seen.message})"
-        return self._stalled(name, seen)

@@ -18,8 +18,8 @@ from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.spark import claimed_deployment
-from jobs.spark.queries import check_queries, run_until, stop_after_batch
-from jobs.storage.files import Run
+from jobs.spark.queries import await_queries, check_queries, stop_after_batch
+from jobs.storage.files import DeploymentSession
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
@@ -51,17 +51,17 @@ def run_demo(settings: Settings) -> None:
         with console.status("starting a broker"), embedded_broker(settings, port=0) as broker:
             settings = with_plaintext_cluster(settings, broker.address)
             console.print(f"a real broker is up at {broker.address}")
-            with claimed_deployment(settings, "demo", Path(folder) / "spark.log") as run:
-                deviations = _Example(run, console).run()
+            with claimed_deployment(settings, "demo", Path(folder) / "spark.log") as session:
+                deviations = _Example(session, console).run()
     if deviations:
         raise MutationQuotaError(f"results differ from KIP-599: {'; '.join(deviations)}")
     console.print("all results match KIP-599", style="bold green")
 
 
 class _Example:
-    def __init__(self, run: Run, console: Console) -> None:
-        self._run = run
-        self._settings = run.settings
+    def __init__(self, session: DeploymentSession, console: Console) -> None:
+        self._session = session
+        self._settings = session.settings
         self._console = console
         self._deviations: list[str] = []
         self._started_at = 0
@@ -72,7 +72,7 @@ class _Example:
             write_record(self._settings, QuotaRecord(QuotaEntity(user), _RATE, comment="KIP-599's example"))
         writer = RequestWriter(self._settings, _LINGER_MS)
         reader = AnswerReader(self._settings, from_beginning=True)
-        query = start_enforce(self._run)
+        query = start_enforce(self._session)
         try:
             decisions = self._decide(writer, reader, query)
         finally:
@@ -123,8 +123,8 @@ class _Example:
     def _check_tables(self, decisions: dict[str, Decision]) -> None:
         """Audit, and compare the Delta tables with the decisions received."""
         with self._console.status("auditing into Delta"):
-            query = start_audit(self._run, once=True)
-            run_until(threading.Event(), [query])
+            query = start_audit(self._session, once=True)
+            await_queries(threading.Event(), [query])
             rows = open_table(self._settings, DECISIONS).dataset().to_table()
             stored = sorted(to_decisions(rows), key=lambda decision: (decision.timestamp, decision.source.offset))
             dead = open_table(self._settings, DEAD_LETTERS).dataset().count_rows()

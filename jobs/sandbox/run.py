@@ -17,7 +17,7 @@ from jobs.background import background
 from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.loops import counted
-from jobs.metrics.queries import QueryHealth, QueryMetrics, QueryObserver
+from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import (
     HOST,
@@ -41,7 +41,7 @@ from jobs.services.spark import claimed_deployment, observing, start_queries
 from jobs.signals import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import jvm_pid, kill_jvm
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.callbacks.instance import check_callbacks
 from quota.errors import ClusterError
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
@@ -104,9 +104,9 @@ def _run(settings: Settings, endpoint: ServiceEndpoint, broker: Broker | None = 
         print(f"dashboard at {page}", flush=True)
         print("starting Spark", flush=True)
         with (
-            claimed_deployment(settings, "run", log) as run,
+            claimed_deployment(settings, "run", log) as session,
             closing(AnswerReader(settings)) as reader,
-            running_queries(run, endpoint) as check,
+            running_queries(session, endpoint) as check,
             ExitStack() as clients,
         ):
             polled = [check]
@@ -114,7 +114,7 @@ def _run(settings: Settings, endpoint: ServiceEndpoint, broker: Broker | None = 
                 traffic = Traffic(RequestWriter(settings), simulated_clients())
                 gateway, check_gateway = clients.enter_context(embedded_gateway(settings))
                 where = f"gateway at {gateway}, {where}"
-                polled += [partial(_check_broker, broker, run.spark, jvm_pid(run.spark)), check_gateway]
+                polled += [partial(_check_broker, broker, session.spark, jvm_pid(session.spark)), check_gateway]
                 for client in unmodified_clients(settings, gateway):
                     clients.enter_context(closing(client))
                     polled.append(partial(poll_client, client, totals))
@@ -125,17 +125,17 @@ def _run(settings: Settings, endpoint: ServiceEndpoint, broker: Broker | None = 
 
 
 @contextmanager
-def running_queries(run: Run, endpoint: ServiceEndpoint) -> Iterator[Callable[[], None]]:
+def running_queries(session: DeploymentSession, endpoint: ServiceEndpoint) -> Iterator[Callable[[], None]]:
     """Run enforce and audit inside the block, and end upkeep at once when it ends; yield a check to call all the time.
 
     The check raises the failure of a query.
     """
-    observer, stopping = QueryObserver(), threading.Event()
-    metrics, health = QueryMetrics(run.settings, observer), QueryHealth(run.settings, observer)
-    with endpoint.following(run.settings, metrics, health, decides=True), stopping_upkeep(stopping):
-        queries = start_queries(run, metrics.upkeep_failures)
-        observer.watch(run.spark, queries, stopping)
-        observe, is_time = observing(run, observer), Every(_OBSERVE_SECONDS)
+    observer, stopping = QueryObserver(session.settings), threading.Event()
+    metrics = QueryMetrics(session.settings, observer)
+    with endpoint.following(session.settings, metrics, observer, with_decisions=True), stopping_upkeep(stopping):
+        queries = start_queries(session, metrics.upkeep_failures)
+        observer.watch(session.spark, queries, stopping)
+        observe, is_time = observing(session, observer), Every(_OBSERVE_SECONDS)
 
         def check() -> None:
             if is_time.is_due():

@@ -12,7 +12,8 @@ from jobs.gateway.server import GatewayServer, plan_listeners
 from jobs.installation import kafka_protocol
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.families import gateway_families
-from jobs.metrics.loops import GATEWAY, LoopMetrics, counted, gateway_health
+from jobs.metrics.loops import LoopMetrics, counted, gateway_health
+from jobs.query_names import GATEWAY
 from jobs.signals import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.requests import OfferedApis

@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from jobs.metrics.endpoint import ServiceEndpoint
-from jobs.metrics.loops import APPLIER, OBSERVER, ApplierMetrics, LoopHealth, LoopMetrics, counted
+from jobs.metrics.loops import ApplierMetrics, LoopHealth, LoopMetrics, counted
 from jobs.observe.following import Follower, FollowStats, observer_families
 from jobs.observe.tail import check_log
+from jobs.query_names import APPLIER, OBSERVER
 from jobs.signals import stop_signals
 from quota.errors import BadInput
 from quota.kafka.applier import Applier, ApplierStats

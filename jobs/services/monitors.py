@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
 from jobs.metrics.queries import QueryObserver
 from jobs.spark.failures import reason_in
-from jobs.storage.deployment import claim_storage, record_checkpoint
+from jobs.storage.deployment import claim_topics, record_checkpoint
 from jobs.storage.stored_files import Files
 from quota.errors import ClusterError, StoreError
 from quota.kafka.timing import Every
@@ -26,7 +26,7 @@ class _Writing:
         self._purpose = purpose
         self._logged = ""
 
-    def attempt(self, write: Callable[[], None]) -> bool:
+    def attempt(self, write: Callable[[], object]) -> bool:
         """Return whether a write succeeded; the same error is logged only once."""
         try:
             write()
@@ -83,4 +83,4 @@ class UserTopicsMonitor:
             _log.debug("cannot check for new topics: %s", error)
         else:
             # The broker may not know all topics yet. If one is deleted, the query that reads it fails.
-            self._writing.attempt(lambda: claim_storage(self._files, self._settings, ids, all_there=False))
+            self._writing.attempt(lambda: claim_topics(self._files, self._settings, ids))

@@ -12,7 +12,8 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.families import family
-from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics, counted
+from jobs.metrics.loops import LoopHealth, LoopMetrics, counted
+from jobs.query_names import PUSH
 from jobs.signals import stop_signals
 from quota.kafka.brokers.cluster_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog

@@ -6,26 +6,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import start_audit
 from jobs.audit.upkeep.schedule import stopping_upkeep
 from jobs.enforce.query import start_enforce
 from jobs.metrics.queries import QueryObserver
+from jobs.query_names import AUDIT, ENFORCE
 from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
 from jobs.spark.failures import query_errors
-from jobs.spark.queries import run_until, stop_after_batch, stop_all
-from jobs.spark.session import jvm_pid, kill_jvm, session
-from jobs.storage.checkpoint import ENFORCE
-from jobs.storage.deployment import TopicGone, claim_storage
-from jobs.storage.files import Run, run_on
+from jobs.spark.queries import await_queries, stop_after_batch, stop_all
+from jobs.spark.session import jvm_pid, kill_jvm, spark_session
+from jobs.storage.deployment import Deployment, TopicGone, claim_storage, claim_topics
+from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, check_free, hold_lease
-from jobs.storage.stored_files import QUICK, check_store, stored_files
+from jobs.storage.stored_files import QUICK, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
@@ -39,49 +39,48 @@ _RETRY_SECONDS = 0.2
 
 @contextmanager
 def claimed_deployment(
-    settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True, take_over: bool = False
-) -> Iterator[Run]:
-    """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.
+    settings: Settings, name: str, log: Path | None = None, *, take_over: bool = False
+) -> Iterator[DeploymentSession]:
+    """Provide the session of a program; its topics are prepared, and the storage root belongs to them.
 
     What can be checked without a JVM is checked before one is started. The output of the JVM and the workers goes to
-    the file `log`, standard error by default. A program that is not `enforcing` needs no permission to describe the
-    topics of requests.
+    the file `log`, standard error by default. A program of another name than `audit` runs the enforcing query; the
+    audit alone needs no permission to describe the topics of requests.
     """
     topics = settings.topics
-    needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
-    queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
+    needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if name != AUDIT else [])]
+    queries = [AUDIT] if name == AUDIT else [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])]
     settings.kafka.security.java()  # raises if Spark's own clients have no login
     check_root(settings, queries)
     topic_ids = _prepare(settings, needed)
     with ExitStack() as stack:
-        spark = stack.enter_context(session(settings, name, log))
+        spark = stack.enter_context(spark_session(settings, name, log))
         with query_errors(queries[0]):
-            run = stack.enter_context(run_on(spark, settings))
-        stack.enter_context(hold_leases(run, queries, take_over=take_over))
+            session = stack.enter_context(DeploymentSession(spark, settings, open_files(spark, settings)))
+        stack.enter_context(hold_leases(session, queries, take_over=take_over))
         with query_errors(name):
-            _claim(run, topic_ids, needed, enforcing=enforcing)
-        yield run
+            deployment = _claim(session, topic_ids, needed)
+        yield replace(session, deployment=deployment)
 
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
     """Check a storage root before Spark is started, as far as this is possible within a second."""
-    check_store(settings)
     if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
         for query in queries:
             check_free(stored_files(settings, QUICK), query)
 
 
 @contextmanager
-def hold_leases(run: Run, queries: Sequence[str], *, take_over: bool = False) -> Iterator[None]:
+def hold_leases(session: DeploymentSession, queries: Sequence[str], *, take_over: bool = False) -> Iterator[None]:
     """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
     The JVM is killed if another process acquires one of the leases. `take_over` is as for `Lease.claim`.
     """
-    me = Holder.here(jvm_pid(run.spark))
-    on_loss, finish = partial(kill_jvm, run.spark, me.jvm.pid), partial(stop_all, run.spark)
+    me = Holder.here(jvm_pid(session.spark))
+    on_loss, finish = partial(kill_jvm, session.spark, me.jvm.pid), partial(stop_all, session.spark)
     with ExitStack() as leases:
         for query in queries:
-            lease = Lease(run.files, query, run.settings.storage.lease_seconds, me)
+            lease = Lease(session.files, query, session.settings.storage.lease_seconds, me)
             with query_errors(query):
                 leases.enter_context(hold_lease(lease, on_loss, finish, take_over=take_over))
         yield
@@ -92,12 +91,14 @@ def _prepare(settings: Settings, needed: Sequence[str]) -> dict[str, str]:
     return {name: topic.topic_id for name, topic in prepare_topics(settings, needed).items()}
 
 
-def _claim(run: Run, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool) -> None:
+def _claim(session: DeploymentSession, topic_ids: Mapping[str, str], needed: Sequence[str]) -> Deployment:
     """Claim the storage root; retry while a topic is missing, which a broker that has just started may not know yet."""
-    settings, deadline = run.settings, Deadline(run.settings.kafka.timeout_seconds)
+    settings, deadline = session.settings, Deadline(session.settings.kafka.timeout_seconds)
+    if settings.topics.requests not in needed:
+        return claim_topics(session.files, settings, topic_ids)
     while True:
         try:
-            claim_storage(run.files, settings, topic_ids, all_there=enforcing)
+            deployment = claim_storage(session.files, settings, topic_ids)
         except TopicGone:
             if deadline.has_passed:
                 raise
@@ -105,24 +106,25 @@ def _claim(run: Run, topic_ids: Mapping[str, str], needed: Sequence[str], *, enf
             topic_ids = _prepare(settings, needed)
         else:
             break
-    if enforcing and settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):
+    if settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):
         _log.warning(
             "no user has their own topic yet, or this principal may not describe them: mutation-quota user-topics "
             "prepare creates them and prints the ACLs"
         )
+    return deployment
 
 
-def start_queries(run: Run, failures: Counter[str]) -> list[StreamingQuery]:
+def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[StreamingQuery]:
     """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
     # The audit starts first: it has more checks that may fail.
-    audits = [start_audit(run, failures=failures)] if run.settings.enforce.with_audit else []
-    return [start_enforce(run), *audits]
+    audits = [start_audit(session, failures=failures)] if session.settings.enforce.with_audit else []
+    return [start_enforce(session), *audits]
 
 
-def observing(run: Run, observer: QueryObserver) -> Callable[[], None]:
+def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[], None]:
     """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
-    checkpoint = CheckpointMonitor(run.files, observer, ENFORCE, STATE_VERSION)
-    user_topics = UserTopicsMonitor(run.files, run.settings)
+    checkpoint = CheckpointMonitor(session.files, observer, ENFORCE, STATE_VERSION)
+    user_topics = UserTopicsMonitor(session.files, session.settings)
 
     def poll() -> None:
         observer.poll()
@@ -133,10 +135,10 @@ def observing(run: Run, observer: QueryObserver) -> Callable[[], None]:
 
 
 def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
-    """Log the names of the queries and run them (`jobs.spark.queries.run_until`), unless `stop` is set already."""
+    """Log the names of the queries and run them (`jobs.spark.queries.await_queries`), unless `stop` is set already."""
     if stop.is_set():
         stop_after_batch(queries)
         raise KeyboardInterrupt
     _log.info("running: %s", ", ".join(query.name for query in queries))
     with stopping_upkeep(stop):
-        run_until(stop, queries, poll)
+        await_queries(stop, queries, poll)

@@ -1,27 +1,25 @@
 """The services that are streaming queries: enforce, which decides requests, and audit, which writes the tables."""
 
-import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobs.audit.query import start_audit
 from jobs.buckets.moving import check_restorable, restore_buckets
-from jobs.buckets.saved import read_buckets
+from jobs.buckets.saved import SavedBuckets, read_buckets
 from jobs.enforce.query import start_enforce
 from jobs.metrics.endpoint import ServiceEndpoint
-from jobs.metrics.queries import QueryHealth, QueryMetrics, QueryObserver
+from jobs.metrics.queries import QueryMetrics, QueryObserver
+from jobs.query_names import AUDIT, ENFORCE
 from jobs.services.spark import check_root, claimed_deployment, observing, run_queries, start_queries
 from jobs.signals import stop_signals
 from jobs.spark.failures import query_errors
-from jobs.storage.checkpoint import ENFORCE, current_folder
+from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
+from jobs.storage.files import DeploymentSession
 from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.instance import check_callbacks
-from quota.kafka.quotas.log import read_log
 from quota.settings import Settings
-
-_log = logging.getLogger(__name__)
 
 
 def run_enforce(
@@ -39,39 +37,44 @@ def run_enforce(
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
-    observer = QueryObserver()
-    metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
+    observer = QueryObserver(settings)
+    metrics = QueryMetrics(settings, observer)
     with (
         ServiceEndpoint(settings.metrics, ENFORCE, once=once) as endpoint,
-        claimed_deployment(settings, ENFORCE, take_over=take_over) as run,
-        endpoint.following(settings, metrics, health, decides=True),
+        claimed_deployment(settings, ENFORCE, take_over=take_over) as claimed,
+        endpoint.following(settings, metrics, observer, with_decisions=True),
     ):
-        _log_callback(settings)
-        if saved:
-            restore_buckets(run, saved)
-        elif reset:
-            with query_errors(ENFORCE):
-                reset_checkpoint(run.files, ENFORCE)
+        session = _without_state(claimed, saved) if saved or reset else claimed
         with stop_signals() as stop:
-            queries = [start_enforce(run, once=True)] if once else start_queries(run, metrics.upkeep_failures)
-            observer.watch(run.spark, queries, stop)
-            run_queries(stop, *queries, poll=observing(run, observer))
+            queries = [start_enforce(session, once=True)] if once else start_queries(session, metrics.upkeep_failures)
+            observer.watch(session.spark, queries, stop)
+            run_queries(stop, *queries, poll=observing(session, observer))
             if once and settings.enforce.with_audit and not stop.is_set():
-                run_queries(stop, start_audit(run, once=True))
+                run_queries(stop, start_audit(session, once=True))
+
+
+@query_errors(ENFORCE)
+def _without_state(session: DeploymentSession, saved: SavedBuckets | None) -> DeploymentSession:
+    """Set the checkpoint aside, and put one with the saved buckets in its place if there are any."""
+    if saved:
+        restore_buckets(session, saved)
+    else:
+        reset_checkpoint(session.files, ENFORCE)
+    return replace(session, deployment=Deployment.read(session.files))
 
 
 def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> None:
     """Audit until stopped, or with `once` all available records; `take_over` as for `Lease.claim`."""
-    observer = QueryObserver()
-    metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
+    observer = QueryObserver(settings)
+    metrics = QueryMetrics(settings, observer)
     with (
-        ServiceEndpoint(settings.metrics, "audit", once=once) as endpoint,
-        claimed_deployment(settings, "audit", enforcing=False, take_over=take_over) as run,
-        endpoint.following(settings, metrics, health),
+        ServiceEndpoint(settings.metrics, AUDIT, once=once) as endpoint,
+        claimed_deployment(settings, AUDIT, take_over=take_over) as session,
+        endpoint.following(settings, metrics, observer),
         stop_signals() as stop,
     ):
-        query = start_audit(run, once=once, failures=metrics.upkeep_failures)
-        observer.watch(run.spark, [query], stop)
+        query = start_audit(session, once=once, failures=metrics.upkeep_failures)
+        observer.watch(session.spark, [query], stop)
         run_queries(stop, query, poll=observer.poll)
 
 
@@ -97,12 +100,3 @@ def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
     name = current_folder(files, ENFORCE)
     folder = f"{files.root}/{name}" if files.names(name) else None
     return ResetPreview(folder, len(saved.buckets) if saved else None)
-
-
-def _log_callback(settings: Settings) -> None:
-    """Log the callback in effect and its origin, unless it is the default one."""
-    log = read_log(settings)
-    callback = log.quotas.callback(log.now)
-    if not callback.is_default:
-        by = "settings" if callback == settings.quota.callbacks.setting else "quota log, which overrides the settings"
-        _log.info("callback: %s, by the %s", callback.class_name, by)

@@ -25,7 +25,7 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
     return {"availableNow": True} if once else {"processingTime": f"{round(seconds * 1000)} milliseconds"}
 
 
-def run_until(
+def await_queries(
     stop: threading.Event, queries: Sequence[StreamingQuery], poll: Callable[[], None] = lambda: None
 ) -> None:
     """Wait until a query ends or `stop` is set, then stop those that still run, between two batches.

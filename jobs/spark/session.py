@@ -42,7 +42,7 @@ _UPDATE_SECONDS = 0.2
 
 
 @contextmanager
-def session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+def spark_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
     """Provide a session inside the block; its JVM does not outlive the block, whatever happens.
 
     The application is `mutation-quota <name>`, unless spark-submit has a name for it. The output of the JVM and the
@@ -160,11 +160,11 @@ def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
 
 
 @contextmanager
-def command_session(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
-    """Provide a session as `session` does, for a command that prints a result: standard error tells of the start."""
+def spark_session_with_progress(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+    """Provide a session for a command that prints a result; standard error tells that Spark is being started."""
     with ExitStack() as stack:
         with progress("starting Spark"):
-            spark = stack.enter_context(session(settings, name, log))
+            spark = stack.enter_context(spark_session(settings, name, log))
         yield spark
 
 

@@ -11,10 +11,9 @@ from functools import partial
 from typing import Generic, TypeVar
 
 import quota
-from jobs.audit.query import NAME as AUDIT
+from jobs.query_names import AUDIT, ENFORCE
 from jobs.status.facts import ClusterFacts, StorageFacts, read_cluster_facts, read_endpoint, read_storage
 from jobs.status.rows import query_problems, query_rows, topic_id_problems, topic_problems, topic_rows
-from jobs.storage.checkpoint import ENFORCE
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline, now_ms
 from quota.settings import Settings

@@ -20,7 +20,8 @@ from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
 from jobs.audit.upkeep.maintain import last_daily
 from jobs.metrics.endpoint import READINESS_PATH
 from jobs.metrics.families import STARTED
-from jobs.storage.checkpoint import ENFORCE, Checkpoint
+from jobs.query_names import AUDIT, ENFORCE
+from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
 from jobs.storage.lease import is_held
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
@@ -36,7 +37,7 @@ from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
 
-CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION}
+CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, AUDIT: query.VERSION}
 """The version of each query's checkpoint, by the name of the query."""
 
 _TIMEOUT_SECONDS = 2.0

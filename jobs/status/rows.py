@@ -6,10 +6,8 @@ from typing import Literal, get_args
 
 from msgspec.structs import replace
 
-from jobs.audit import query
-from jobs.metrics.loops import APPLIER
+from jobs.query_names import APPLIER, AUDIT, ENFORCE
 from jobs.status.facts import CHECKPOINT_VERSIONS, CheckpointFacts, ClusterFacts, StorageFacts, deployment_topics
-from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
 from quota.kafka.reading import Partition
@@ -244,7 +242,7 @@ def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | 
 
 def _topics_of(settings: Settings, name: str, cluster: ClusterFacts | None) -> list[str]:
     topics = settings.topics
-    if name == query.NAME:
+    if name == AUDIT:
         return [topics.decisions, topics.dead_letters, topics.quotas]
     if topics.user_topic_prefix is None:
         return [topics.requests]

@@ -13,9 +13,6 @@ from quota.errors import MutationQuotaError
 from quota.kafka.timing import now_ms
 from quota.settings.storage import query_folder
 
-ENFORCE = "enforce"
-"""The name of the enforcing query."""
-
 _CHECKPOINTS = query_folder("")
 
 

@@ -92,17 +92,18 @@ class Deployment:
         return {name for name in self.topics if user_of(name, topics.requests)} - set(topics.names)
 
 
-def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str], *, all_there: bool = True) -> None:
-    """Record which topics the storage root belongs to, or check that they are still the same.
+def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str]) -> Deployment:
+    """Record which topics the storage root belongs to, or check that they are still the same; return what is recorded.
 
     With the offsets of a deleted topic of the same name, requests would be skipped and decisions mistaken for copies.
-    If the ids are `all_there`, a missing user's topic no longer exists, which is an error (`TopicGone`).
+    The ids are those of all topics: if a user's topic is missing, it no longer exists, which is an error (`TopicGone`).
     """
+    return _change(files, lambda known: known.with_all_topics(topic_ids, settings))
 
-    def claim(known: Deployment) -> Deployment:
-        return (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
 
-    _change(files, claim)
+def claim_topics(files: Files, settings: Settings, topic_ids: Mapping[str, str]) -> Deployment:
+    """Do as `claim_storage`, for some of the topics: others may exist, too."""
+    return _change(files, lambda known: known.with_topics(topic_ids, settings))
 
 
 def record_checkpoint(files: Files, query: str, version: int) -> None:
@@ -126,8 +127,8 @@ def _newest(files: ReadableFiles) -> tuple[int, str]:
     return number, f"{_VERSIONS}/{number}" if number else DEPLOYMENT_FILE
 
 
-def _change(files: Files, change: Callable[[Deployment], Deployment]) -> None:
-    """Change what other programs may change at the same time."""
+def _change(files: Files, change: Callable[[Deployment], Deployment]) -> Deployment:
+    """Change what other programs may change at the same time; return what is recorded then."""
     while True:
         number, known = Deployment.read_version(files)
         if (changed := change(known)) == known:
@@ -139,3 +140,4 @@ def _change(files: Files, change: Callable[[Deployment], Deployment]) -> None:
             files.remove(f"{_VERSIONS}/{old}")
     if number == 1:  # or it would count again if a damaged version is removed
         files.remove(DEPLOYMENT_FILE)
+    return known

@@ -1,13 +1,13 @@
 """Files of a storage root that queries use: on a disk without Hadoop, and by Hadoop anywhere else."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from jobs.storage.deployment import Deployment
 from jobs.storage.stored_files import Files, LocalFiles
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
@@ -129,25 +129,25 @@ def _class_of(error: Py4JJavaError) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What queries are started with."""
+class DeploymentSession:
+    """A Spark session on the storage root of a deployment, with which queries are started."""
 
     spark: SparkSession
     settings: Settings
     files: Files
     """The files of the storage root."""
+    deployment: Deployment = field(default_factory=Deployment)
+    """The topics and the checkpoints of the root, as of the start of the session."""
 
     @classmethod
     def on(cls, spark: SparkSession, settings: Settings) -> Self:
-        """Return a run that connects to the storage root for the rest of the session."""
-        return cls(spark, settings, open_files(spark, settings))
+        """Return a session that is connected to the storage root until the Spark session ends."""
+        files = open_files(spark, settings)
+        return cls(spark, settings, files, Deployment.read(files))
 
+    def __enter__(self) -> Self:
+        return self
 
-@contextmanager
-def run_on(spark: SparkSession, settings: Settings) -> Iterator[Run]:
-    """Provide a run whose connection to the storage root is closed at the end of the block."""
-    run = Run.on(spark, settings)
-    try:
-        yield run
-    finally:
-        run.files.close()
+    def __exit__(self, *_: object) -> None:
+        """Close the connection to the storage root."""
+        self.files.close()

@@ -50,10 +50,10 @@ def check_stateless_checkpoint(files: Files, query: str, version: int, missing_t
     return checkpoint
 
 
-def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpoint:
+def check_stateful_checkpoint(files: Files, query: str, version: int, deployment: Deployment) -> Checkpoint:
     """Return the checkpoint of a query with state, which is complete; or has never existed, to start from scratch."""
     checkpoint = Checkpoint.read(files, query, version)
-    known = Deployment.read(files).checkpoints.get(query)
+    known = deployment.checkpoints.get(query)
     folder = f"{files.root}/{checkpoint.folder}"
     how_to_reset = (
         f"to discard the state, start once with `{query} --reset-state`: all buckets are then full, "
@@ -83,7 +83,16 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
             f"the checkpoint {folder} is incomplete: {missing}; restore it from a backup{_how_to_repair(checkpoint)}; "
             f"{how_to_reset}"
         )
-    if checkpoint.commits:
+    return checkpoint
+
+
+def resume_checkpoint(files: Files, query: str, version: int, deployment: Deployment) -> Checkpoint:
+    """Return the checkpoint that a query with state starts from, after the same checks, and record that it exists.
+
+    It is not recorded yet after a kill between its first batch and the next poll of the monitors.
+    """
+    checkpoint = check_stateful_checkpoint(files, query, version, deployment)
+    if checkpoint.commits and deployment.checkpoints.get(query) != version:
         record_checkpoint(files, query, version)
     return checkpoint
 

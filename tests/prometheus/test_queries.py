@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
-from jobs.metrics.batches import QueryProgress, QueryView
+from jobs.metrics.batches import FinishedBatch, QueryView
 from jobs.metrics.families import (
     METRICS,
     applier_families,
@@ -48,7 +48,7 @@ class Job:
     def collect(self):
         self._scrapes += 1
         self._add_decisions()
-        progress = QueryProgress(self._scrapes, time.time(), {"addBatch": 0.2, "triggerExecution": 0.3}, {}, 3, 4096)
+        progress = FinishedBatch(self._scrapes, time.time(), {"addBatch": 0.2, "triggerExecution": 0.3}, {}, 3, 4096)
         view = QueryView(time.time(), 10.0, progress, {("requests", 0): self._scrapes})
         yield from decision_families(self._account, round(time.time() * 1000), 2)
         yield from query_families({"enforce": view, "audit": view})

@@ -15,7 +15,7 @@ import pytest
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.run import embedded_gateway
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas.writer import write_record
@@ -75,7 +75,7 @@ def job(spark, base_settings, broker, tmp_path_factory):
     settings = with_sections(settings, storage={"root": str(tmp_path_factory.mktemp("readme"))})
     prepare_topics(settings)
     with closing(AnswerReader(settings)) as reader:
-        query = start_enforce(Run.on(spark, settings))
+        query = start_enforce(DeploymentSession.on(spark, settings))
         writer = RequestWriter(settings)
         writer.send(msgspec.json.decode(request_json(1), type=MutationRequest))
         writer.flush(30)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.metrics.queries import QueryHealth, QueryObserver
+from jobs.metrics.queries import QueryObserver
 from quota.settings import load_settings
 from tests.support.waiting import until
 
@@ -30,8 +30,7 @@ class Scene:
         self._folder, self.now = folder, 0.0
         (folder / "records").mkdir()
         (folder / "released").mkdir()
-        self.observer = QueryObserver(lambda: self.now)
-        self.health = QueryHealth(load_settings(environment={}), self.observer)
+        self.observer = QueryObserver(load_settings(environment={}), lambda: self.now)
         self.query = (
             spark.readStream.schema("value string")
             .text(str(folder / "records"))
@@ -54,11 +53,11 @@ class Scene:
 
     def live(self):
         self.observer.poll()
-        return self.health.live().ok
+        return self.observer.live().ok
 
     def ready(self):
         self.observer.poll()
-        return self.health.ready().ok
+        return self.observer.ready().ok
 
     def hangs(self):
         """Let more than the limit pass, and return whether polls during a second find no change."""
@@ -82,7 +81,7 @@ def test_a_query_is_ready_when_there_is_nothing_to_read_and_unhealthy_while_a_ba
     scene.write("one", "two")
     until(lambda: scene.query.status["isDataAvailable"])
     until(scene.hangs)
-    assert "has made no progress" in scene.health.live().reason
+    assert "has made no progress" in scene.observer.live().reason
     assert not scene.ready()
 
     scene.release("one")  # one of two tasks ends, and nothing else happens

@@ -10,9 +10,9 @@ from jobs.enforce.query import start_enforce
 from jobs.metrics.queries import QueryObserver
 from jobs.services.spark import observing
 from jobs.spark.failures import with_operator_advice
-from jobs.spark.queries import run_until
+from jobs.spark.queries import await_queries
 from jobs.storage.checkpoint import current_folder
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -30,10 +30,10 @@ HARDLY_ANY = 1e-6
 
 def enforce_once(run):
     """Decide the waiting requests, as the program does with `--once`."""
-    stop, observer = threading.Event(), QueryObserver()
+    stop, observer = threading.Event(), QueryObserver(run.settings)
     query = start_enforce(run, once=True)
     observer.watch(run.spark, [query], stop)
-    run_until(stop, [query], observing(run, observer))
+    await_queries(stop, [query], observing(run, observer))
 
 
 class Operator:
@@ -55,7 +55,7 @@ class Operator:
         """Decide the waiting requests, as the program does with `--once`."""
         settings = with_sections(self.settings, enforce=changed, spark=dict(spark))
         with with_operator_advice(settings):
-            enforce_once(Run.on(self._spark, settings))
+            enforce_once(DeploymentSession.on(self._spark, settings))
 
     def delete_before(self, offset):
         """Remove the requests before an offset, as retention does."""
@@ -69,11 +69,11 @@ class Operator:
 
     def audit(self):
         with with_operator_advice(self.settings):
-            run_until(threading.Event(), [start_audit(Run.on(self._spark, self.settings), once=True)])
+            await_queries(threading.Event(), [start_audit(DeploymentSession.on(self._spark, self.settings), once=True)])
 
     @property
     def run(self):
-        return Run.on(self._spark, self.settings)
+        return DeploymentSession.on(self._spark, self.settings)
 
     @property
     def files(self):

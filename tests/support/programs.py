@@ -114,7 +114,10 @@ def given_session(spark):
         with with_operator_advice(settings):
             yield spark
 
-    with mock.patch("jobs.spark.session.session", session), mock.patch("jobs.services.spark.session", session):
+    with (
+        mock.patch("jobs.spark.session.spark_session", session),
+        mock.patch("jobs.services.spark.spark_session", session),
+    ):
         yield
 
 

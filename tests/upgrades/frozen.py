@@ -11,9 +11,9 @@ from pathlib import Path
 
 from jobs.audit.query import start_audit
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
-from jobs.spark.queries import run_until
-from jobs.spark.session import session
-from jobs.storage.files import Run
+from jobs.spark.queries import await_queries
+from jobs.spark.session import spark_session
+from jobs.storage.files import DeploymentSession
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -52,9 +52,9 @@ def request(settings, *users):
 
 def process(spark, settings):
     """Decide the waiting requests, and audit the decisions."""
-    run = Run.on(spark, settings)
+    run = DeploymentSession.on(spark, settings)
     enforce_once(run)
-    run_until(threading.Event(), [start_audit(run, once=True)])
+    await_queries(threading.Event(), [start_audit(run, once=True)])
 
 
 def ends(settings):
@@ -98,7 +98,10 @@ def main():
     """Freeze a deployment of this version."""
     with tempfile.TemporaryDirectory() as folder:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
-        with embedded_broker(base, port=0) as broker, session(base, "freeze", Path(folder) / "spark.log") as spark:
+        with (
+            embedded_broker(base, port=0) as broker,
+            spark_session(base, "freeze", Path(folder) / "spark.log") as spark,
+        ):
             archive = FOLDER / f"state-v{STATE_VERSION}.tar.gz"
             settings = deployment_of(
                 with_plaintext_cluster(base, broker.address), STATE_VERSION, Path(folder) / "deployment"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from jobs.query_names import ENFORCE
 from jobs.sandbox.broker import with_plaintext_cluster
-from jobs.storage.checkpoint import ENFORCE
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
 from quota.settings.connection import Connection

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import VERSION as AUDIT_VERSION
-from jobs.storage.checkpoint import ENFORCE
+from jobs.query_names import AUDIT, ENFORCE
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.records import Reader, source_of
 

@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 from deltalake import DeltaTable
 
+from jobs.query_names import ENFORCE
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
-from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.stored_files import numbered, stored_files
 from quota.settings import load_settings
 from quota.settings.storage import checkpoint_folder

@@ -9,8 +9,8 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.failures import with_operator_advice
 from jobs.spark.queries import check_queries, stop_after_batch
-from jobs.spark.session import session
-from jobs.storage.files import Run
+from jobs.spark.session import spark_session
+from jobs.storage.files import DeploymentSession
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.deployment import make_deployment
@@ -28,7 +28,7 @@ def disturb(folder, notify, seconds):
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))
         base = with_plaintext_cluster(base, broker.address)
-        spark = stack.enter_context(session(base, "surroundings", folder / "spark.log"))
+        spark = stack.enter_context(spark_session(base, "surroundings", folder / "spark.log"))
         notify("disks are filled, up to some bytes that are left")
         fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(599))
         notify(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
@@ -81,7 +81,7 @@ def _stop_broker(spark, base, folder, broker):
     operator = Operator(spark, make_deployment(base, "away", folder / "away"))
     operator.request("a")
     operator.enforce()
-    query = start_enforce(Run.on(spark, operator.settings))
+    query = start_enforce(DeploymentSession.on(spark, operator.settings))
     broker.stop()
     since = time.monotonic()
     wrong = []

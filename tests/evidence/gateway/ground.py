@@ -16,7 +16,7 @@ from jobs.installation import jars_folder
 from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
 from jobs.services.spark import claimed_deployment
 from jobs.spark.queries import stop_after_batch
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings, load_settings
 from quota.wire.protocol import ApiKey
@@ -190,7 +190,7 @@ def enforcing(settings: Settings) -> Iterator[StreamingQuery]:
 
 
 @contextmanager
-def query_of(run: Run) -> Iterator[StreamingQuery]:
+def query_of(run: DeploymentSession) -> Iterator[StreamingQuery]:
     """Run the job's query inside the block."""
     query = start_enforce(run)
     try:

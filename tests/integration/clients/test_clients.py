@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.calls import ThrottlingQuotaExceededError
 from quota.kafka.admin.client import QuotaAdminClient
@@ -33,7 +33,7 @@ class Job:
         self._query = None
 
     def start(self):
-        self._query = start_enforce(Run.on(self._spark, self.settings))
+        self._query = start_enforce(DeploymentSession.on(self._spark, self.settings))
 
     def stop(self):
         self._query.stop()

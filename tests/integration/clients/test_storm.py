@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.librdkafka import client_config
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
@@ -36,7 +36,7 @@ def enforcing(spark, deployment):
     """The job at work on a deployment in which each user has a low quota."""
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(QuotaEntity(None), 3.0))
-    query = start_enforce(Run.on(spark, deployment))
+    query = start_enforce(DeploymentSession.on(spark, deployment))
     yield deployment
     query.stop()
 

@@ -7,7 +7,7 @@ from confluent_kafka.admin import NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.callbacks.groups import GroupQuotaCallback
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.errors import ClusterError
@@ -59,7 +59,7 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     write_record(settings, QuotaRecord(QuotaEntity(None), 3.0))
     topics = settings.topics
     first = [("alice", "x"), ("bob", "y"), ("carol", "etl"), ("carol", "z")]
-    query = start_enforce(Run.on(spark, settings))
+    query = start_enforce(DeploymentSession.on(spark, settings))
     try:
         produce(settings, topics.requests, *(request_json(50, user=user, client_id=client) for user, client in first))
         decided = [decision for _, decision in consume(settings, topics.decisions, 4)]
@@ -102,7 +102,7 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     assert command("quotas", "resolve", *options, "--user", "bob", "--output", "json")["reset_at"] is not None
     assert "expected NAME=VALUE" in command("buckets", "reset", "--yes", *options, "--tag", "pay", exit_code=2)
 
-    finish(start_audit(Run.on(spark, settings), once=True))
+    finish(start_audit(DeploymentSession.on(spark, settings), once=True))
     rows = {row["user"] + "/" + row["client_id"]: row for row in read_table(settings, "decisions")}
     assert dict(rows["alice/x"]["more_tags"]) == {"group": "pay"}
     (change,) = [row for row in read_table(settings, "quota_changes") if row["kind"] == "callback"]
@@ -135,7 +135,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
         for future in admin.delete_topics(list(names)).values():
             future.result(DEADLINE_SECONDS)
     produce(settings, settings.topics.requests, *(request_json(1, user=user) for user in ("alice", "bob", "carol")))
-    finish(start_enforce(Run.on(spark, settings), once=True))
+    finish(start_enforce(DeploymentSession.on(spark, settings), once=True))
     decided = [decision for _, decision in consume(settings, settings.topics.decisions, 4)]
     ordered = sorted(decided, key=lambda decision: decision["source"]["offset"])
     assert [(decision["user"], decision["quota"]) for decision in ordered] == [
@@ -144,7 +144,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
         ("bob", 25.0),
         ("carol", 5.0),
     ]
-    finish(start_audit(Run.on(spark, settings), once=True))
+    finish(start_audit(DeploymentSession.on(spark, settings), once=True))
     (change,) = [row for row in read_table(settings, "quota_changes") if row["kind"] == "cluster"]
     assert '"bob.clicks":[' in change["cluster"]
 
@@ -156,7 +156,7 @@ def test_an_error_of_a_callback_is_counted_and_does_not_stop_the_job(spark, depl
     topics = settings.topics
     write_record(settings, QuotaRecord(QuotaEntity(None), 50.0))
     write_record(settings, QuotaRecord(QuotaEntity("alice"), 1.0))
-    query = start_enforce(Run.on(spark, settings))
+    query = start_enforce(DeploymentSession.on(spark, settings))
     try:
         produce(settings, topics.requests, request_json(1), request_json(1), request_json(1, user="bob"), b"no request")
         letters = [letter["error"] for _, letter in consume(settings, topics.dead_letters, 3)]

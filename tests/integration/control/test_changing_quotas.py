@@ -6,7 +6,7 @@ import threading
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -54,7 +54,7 @@ def test_each_request_is_decided_by_the_quota_at_its_timestamp_also_in_a_replay(
     Then the same log is decided from scratch in one batch, and the decisions are the same bytes.
     """
     prepare_topics(deployment)
-    query = start_enforce(Run.on(spark, deployment))
+    query = start_enforce(DeploymentSession.on(spark, deployment))
     try:
         stream(deployment, list(CHANGES))
         decided = consume(deployment, deployment.topics.decisions, REQUESTS)
@@ -85,7 +85,7 @@ def test_each_request_is_decided_by_the_quota_at_its_timestamp_also_in_a_replay(
     root, decisions = f"{deployment.storage.root}/again", f"{deployment.topics.decisions}-again"
     again = with_sections(deployment, storage={"root": root}, topics={"decisions": decisions})
     prepare_topics(again)
-    finish(start_enforce(Run.on(spark, again), once=True))
+    finish(start_enforce(DeploymentSession.on(spark, again), once=True))
     repeated = consume(again, again.topics.decisions, REQUESTS)
     first, second = (
         {decision["decision_id"]: json.dumps(decision) for _, decision in run} for run in (decided, repeated)

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
@@ -28,7 +28,7 @@ MISTAKES = [
 def enforce(spark, deployment):
     """Return a function that lets the job process the existing records."""
     prepare_topics(deployment)
-    return lambda: finish(start_enforce(Run.on(spark, deployment), once=True))
+    return lambda: finish(start_enforce(DeploymentSession.on(spark, deployment), once=True))
 
 
 def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enforce, command, tmp_path):

@@ -8,7 +8,7 @@ from jobs.buckets.store import newest_buckets
 from jobs.enforce.query import start_enforce
 from jobs.spark.failures import QueryFailed
 from jobs.spark.queries import stop_after_batch
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.errors import MutationQuotaError
 from tests.support.deployment import with_sections
 from tests.support.operator import Operator
@@ -26,7 +26,7 @@ def operator(spark, deployment):
 
 def test_buckets_are_listed_while_enforce_runs(spark, operator, command):
     """Buckets are listed as of the newest batch, and enforce continues undisturbed."""
-    query = start_enforce(Run.on(spark, operator.settings))
+    query = start_enforce(DeploymentSession.on(spark, operator.settings))
     options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
     (row,) = command("buckets", "list", "--in-debt", "--output", "json", *options, spark=spark)["buckets"]
     assert query.isActive

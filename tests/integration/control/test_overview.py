@@ -6,7 +6,7 @@ import pytest
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
@@ -50,8 +50,8 @@ def test_there_are_no_problems_once_the_jobs_have_read_everything(spark, deploym
     prepare_topics(deployment)
     names = deployment.topics
     produce(deployment, names.requests, request_json(1), request_json(2))
-    finish(start_enforce(Run.on(spark, deployment), once=True))
-    finish(start_audit(Run.on(spark, deployment), once=True))
+    finish(start_enforce(DeploymentSession.on(spark, deployment), once=True))
+    finish(start_audit(DeploymentSession.on(spark, deployment), once=True))
 
     exit_code, document = status()
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from jobs.sandbox.broker import JAVA_OPTIONS
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from tests.evidence.gateway.conformance import __main__ as conformance
 from tests.evidence.gateway.conformance.overload import measure_beside_debt
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides
@@ -43,7 +43,7 @@ def page(program, results):
 def test_clients_see_the_same_at_the_gateway_and_at_a_broker(where, spark):
     """Only the listed differences remain; what is built or installed first is part of the long form."""
     settings = conformance_settings(where)
-    with query_of(Run.on(spark, settings)) as query, sides(where, settings, query) as pair:
+    with query_of(DeploymentSession.on(spark, settings)) as query, sides(where, settings, query) as pair:
         results = conformance.play_all(pair, conformance.OFFLINE, settings, print, conformance.SMOKE_SLOW)
         beside_debt = measure_beside_debt(pair, conformance.SMOKE_SECONDS)
 
@@ -86,7 +86,7 @@ def test_the_gateway_is_not_far_from_the_goals_of_its_cost(where):
 
 def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_requests_once(where, spark):
     """The real job decides, and is restarted, too; the clients retry, and none waits longer than its own time limit."""
-    job = Run.on(spark, remembering(where.deployment("kills")))
+    job = DeploymentSession.on(spark, remembering(where.deployment("kills")))
     results = kills.under_kills(where, job, kills.SMOKE, 599, print)
 
     assert results["wrong"] == [], "\n".join(results["wrong"])

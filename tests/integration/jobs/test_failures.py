@@ -10,7 +10,7 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from jobs.storage.stored_files import LocalFiles
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
@@ -183,7 +183,7 @@ def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, ano
     """The broker is stopped during the query; later requests are decided by the same query."""
     settings = with_plaintext_cluster(base_settings, another_broker.address)
     operator = Operator(spark, make_deployment(settings, "restarted", tmp_path / "root"))
-    query = start_enforce(Run.on(spark, operator.settings))
+    query = start_enforce(DeploymentSession.on(spark, operator.settings))
     try:
         operator.request("a")
         until(lambda: sum(progress["numInputRows"] for progress in query.recentProgress) == 1)

@@ -7,7 +7,7 @@ from collections import Counter
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
@@ -83,7 +83,7 @@ def test_a_flood_of_invalid_records_loses_and_duplicates_nothing(spark, deployme
         good |= send(deployment, [(b"alice", request_json(1))] * 10)
         bad |= send(deployment, [KINDS[kind](chance) for _ in range(count) for kind in kinds], **config)
     good |= send(deployment, [(b"alice", request_json(1))] * 10)
-    query = start_enforce(Run.on(spark, deployment), once=True)
+    query = start_enforce(DeploymentSession.on(spark, deployment), once=True)
     assert query.awaitTermination(240)
     assert query.exception() is None
 

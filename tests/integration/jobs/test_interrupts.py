@@ -25,10 +25,10 @@ STEP_SECONDS = 0.5
 DEADLINE_SECONDS = 120
 KILLED_WHILE_STOPPED = """
 import os, signal, sys, threading
-from jobs.spark.session import jvm_pid, session
+from jobs.spark.session import jvm_pid, spark_session
 from quota.settings import load_settings
 
-with session(load_settings(sys.argv[1:]), "stopped") as spark:
+with spark_session(load_settings(sys.argv[1:]), "stopped") as spark:
     jvm = jvm_pid(spark)
     os.kill(jvm, signal.SIGSTOP)  # so that it does not answer
     threading.Timer(1, os.kill, (jvm, signal.SIGKILL)).start()

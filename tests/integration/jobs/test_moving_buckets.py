@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.errors import MutationQuotaError
 from tests.support.deployment import with_sections
 from tests.support.operator import Operator
@@ -35,14 +35,14 @@ def states(operator):
 
 
 def test_debts_and_remembered_requests_are_moved_and_nothing_is_decided_twice(spark, operator, partitions):
-    saved = capture_buckets(Run.on(spark, operator.settings))
+    saved = capture_buckets(DeploymentSession.on(spark, operator.settings))
     (bucket,) = saved.buckets
     assert (round(bucket.K), bucket.more is None) == (-20, False)
 
     partitions(PARTITIONS)
-    restore_buckets(Run.on(spark, operator.settings), saved)
+    restore_buckets(DeploymentSession.on(spark, operator.settings), saved)
     assert states(operator) == {str(number) for number in range(PARTITIONS)}
-    assert capture_buckets(Run.on(spark, operator.settings)) == saved
+    assert capture_buckets(DeploymentSession.on(spark, operator.settings)) == saved
 
     operator.request("third", "first")
     operator.enforce()
@@ -62,11 +62,11 @@ def test_debts_and_remembered_requests_are_moved_and_nothing_is_decided_twice(sp
 
 
 def test_decisions_after_the_copy_are_not_forgotten(spark, operator):
-    saved = capture_buckets(Run.on(spark, operator.settings))
+    saved = capture_buckets(DeploymentSession.on(spark, operator.settings))
     operator.request("third")
     operator.enforce()
     with pytest.raises(MutationQuotaError, match=r"enforce has decided requests since the buckets .* export again"):
-        restore_buckets(Run.on(spark, operator.settings), saved)
+        restore_buckets(DeploymentSession.on(spark, operator.settings), saved)
     operator.request("fourth")
     operator.enforce()
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0, "fourth": -20.0}
@@ -76,15 +76,15 @@ def test_an_unfinished_batch_is_finished_first(spark, operator):
     (last,) = (operator.checkpoint / "commits").glob("0")
     last.unlink()
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
-        capture_buckets(Run.on(spark, operator.settings))
+        capture_buckets(DeploymentSession.on(spark, operator.settings))
     operator.enforce()
     operator.request("third")
     operator.enforce()
     (operator.checkpoint / "commits" / "1").unlink()
     with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is not finished; run enforce --once to finish"):
-        capture_buckets(Run.on(spark, operator.settings))
+        capture_buckets(DeploymentSession.on(spark, operator.settings))
     operator.enforce()
-    (bucket,) = capture_buckets(Run.on(spark, operator.settings)).buckets
+    (bucket,) = capture_buckets(DeploymentSession.on(spark, operator.settings)).buckets
     assert round(bucket.K) == -20
 
 

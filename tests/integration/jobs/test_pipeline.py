@@ -8,7 +8,7 @@ import pytest
 from jobs.audit.decisions import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -43,7 +43,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
     produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
     produce(deployment, topics.requests, request_json(60), request_json(1, client_id=None), None, *BAD_RECORDS)
 
-    finish(start_enforce(Run.on(spark, deployment), once=True))
+    finish(start_enforce(DeploymentSession.on(spark, deployment), once=True))
     decided = consume(deployment, topics.decisions, 2)
     letters = consume(deployment, topics.dead_letters, len(BAD_RECORDS) + 1)
 
@@ -59,7 +59,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
         assert by_offset[offset]["value"] == ("//4=" if value == b"\xff\xfe" else value.decode())
 
     for _ in range(2):  # a second time finds nothing new
-        finish(start_audit(Run.on(spark, deployment), once=True))
+        finish(start_audit(DeploymentSession.on(spark, deployment), once=True))
     assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in read_table(deployment, "decisions")} == {
         (f"{topics.requests}-0-0", "ADMITTED", -5.0),
         (f"{topics.requests}-0-1", "REJECTED", -5.0),
@@ -88,7 +88,7 @@ def test_a_batch_is_one_task_and_its_decisions_take_a_fraction_of_their_bytes_in
     prepare_topics(deployment)
     topics = deployment.topics
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
-    query = start_enforce(Run.on(spark, deployment), once=True)
+    query = start_enforce(DeploymentSession.on(spark, deployment), once=True)
     finish(query)
     assert "Exchange" not in query._jsq.explainInternal(False)  # noqa: SLF001 with one state partition, a batch is one task
     json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
@@ -111,7 +111,7 @@ def test_a_checkpoint_continues_with_another_release_of_pyspark_and_back(spark, 
     for batch, release in zip(batches, (nullcontext(), another_release(), nullcontext()), strict=True):
         produce(deployment, topics.requests, *batch)
         with release:
-            finish(start_enforce(Run.on(spark, deployment), once=True))
+            finish(start_enforce(DeploymentSession.on(spark, deployment), once=True))
     decided = [(decision["user"], decision["outcome"]) for _, decision in consume(deployment, topics.decisions, 5)]
     assert sorted(decided) == sorted(
         [("alice", "ADMITTED"), ("bob", "ADMITTED"), *[("alice", "REJECTED")] * 2, ("bob", "REJECTED")]

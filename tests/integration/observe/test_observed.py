@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower, FollowStats
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -35,8 +35,8 @@ def test_observed_requests_are_decided_in_shadow_and_audited(spark, deployment, 
     )
     until(lambda: datetime.now(UTC) > began + timedelta(seconds=1))  # a request is not from the future
     Follower(deployment, [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
-    finish(start_enforce(Run.on(spark, deployment), once=True))
-    finish(start_audit(Run.on(spark, deployment), once=True))
+    finish(start_enforce(DeploymentSession.on(spark, deployment), once=True))
+    finish(start_audit(DeploymentSession.on(spark, deployment), once=True))
 
     rows = sorted(read_table(deployment, "decisions"), key=lambda row: row["timestamp"])
     assert [row["outcome"] for row in rows] == ["ADMITTED"] * 4

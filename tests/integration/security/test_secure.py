@@ -14,8 +14,8 @@ from jobs.background import background
 from jobs.dashboard.feed import Feed
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower, FollowStats
-from jobs.spark.queries import run_until
-from jobs.storage.files import Run
+from jobs.spark.queries import await_queries
+from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier import Applier
@@ -182,7 +182,7 @@ def test_certificates_replace_passwords(cluster, spark):
     )
     write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("someone"), 1.0))
     prepare_topics(settings, settings.topics.names[1:4])
-    run_until(threading.Event(), [start_audit(Run.on(spark, settings), once=True)])
+    await_queries(threading.Event(), [start_audit(DeploymentSession.on(spark, settings), once=True)])
     kept = DeltaTable(settings.storage.table("quota_changes")).to_pyarrow_table().to_pylist()
     assert [row["controller_mutation_rate"] for row in kept if row["user"] == "someone"] == [1.0]
 
@@ -193,9 +193,9 @@ def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
     writer = RequestWriter(cluster.settings("tenant"))
     writer.send_bytes(settings.topics.requests, request_json(1))
     writer.flush(30)
-    query = start_enforce(Run.on(spark, settings), once=True)
+    query = start_enforce(DeploymentSession.on(spark, settings), once=True)
     with pytest.raises(MutationQuotaError, match=r"^enforce failed: .*Not authorized.*mutation-decisions") as raised:
-        run_until(threading.Event(), [query])
+        await_queries(threading.Event(), [query])
     texts = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
     assert "kafka" in texts[-1].lower()
     assert not any("xyzzy" in text for text in texts)

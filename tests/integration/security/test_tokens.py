@@ -12,8 +12,8 @@ from confluent_kafka.admin import NewTopic
 from jobs.enforce.query import start_enforce
 from jobs.gateway.brokers import advertised_addresses
 from jobs.gateway.encryption import Encryption
-from jobs.spark.queries import run_until
-from jobs.storage.files import Run
+from jobs.spark.queries import await_queries
+from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier import Applier
@@ -167,8 +167,8 @@ def test_a_query_logs_in_by_javas_properties_and_its_workers_by_the_function(clu
     writer = RequestWriter(cluster.settings("tenant"))
     writer.send_bytes("mutation-requests", request_json(1, request_id="by-function"))
     writer.flush(30)
-    run = Run.on(spark, settings_by_function(cluster, "enforce"))
-    run_until(threading.Event(), [start_enforce(run, once=True)])
+    run = DeploymentSession.on(spark, settings_by_function(cluster, "enforce"))
+    await_queries(threading.Event(), [start_enforce(run, once=True)])
     assert "by-function" in {each["request_id"] for each in decided(cluster)}
 
 

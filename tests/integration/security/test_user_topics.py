@@ -11,10 +11,10 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
 from jobs.enforce.query import start_enforce
+from jobs.query_names import ENFORCE
 from jobs.services.monitors import UserTopicsMonitor
-from jobs.storage.checkpoint import ENFORCE
 from jobs.storage.deployment import TopicGone, claim_storage
-from jobs.storage.files import Run, open_files
+from jobs.storage.files import DeploymentSession, open_files
 from quota.admission.identity import request_topic
 from quota.admission.policy import Policy
 from quota.errors import ClusterError, MutationQuotaError
@@ -92,7 +92,7 @@ def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic
         write_record(by_topic, QuotaRecord(QuotaEntity(user), 1.0))
     UserTopics(by_topic).prepare(["alice", "mallory"])
     create(by_topic, topics.requests)  # it belongs to no user
-    query = start_enforce(Run.on(spark, by_topic))
+    query = start_enforce(DeploymentSession.on(spark, by_topic))
     try:
         produce(by_topic, topics.requests, request_json(5))
         produce(by_topic, request_topic("mallory", topics), request_json(60), nameless(13), key=b"alice")
@@ -127,7 +127,7 @@ def test_a_topic_changed_to_producers_time_while_the_job_runs_adds_no_tokens(spa
     prepare_topics(deployment)
     topics = deployment.topics
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), 0.001, controller_mutation_burst=10.0))
-    query = start_enforce(Run.on(spark, deployment))
+    query = start_enforce(DeploymentSession.on(spark, deployment))
     try:
         produce(deployment, topics.requests, request_json(11))
         consume(deployment, topics.decisions, 1)
@@ -147,7 +147,7 @@ def test_a_topic_changed_to_producers_time_while_the_job_runs_adds_no_tokens(spa
     assert (rejected["outcome"], round(rejected["tokens"])) == ("REJECTED", -1)
     (listed,) = read_dead_letters(deployment)
     assert now <= listed.at < now + HALF_AN_HOUR_MS
-    finish(start_audit(Run.on(spark, deployment), once=True))
+    finish(start_audit(DeploymentSession.on(spark, deployment), once=True))
     (row,) = read_table(deployment, "dead_letters")
     assert (row["error"], int(row["timestamp"].timestamp() * 1000)) == (letter["error"], listed.at)
 
@@ -210,7 +210,7 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     def enforce(settings):
         ids = {name: topic.topic_id for name, topic in prepare_topics(settings).items()}
         claim_storage(open_files(spark, settings), settings, ids)
-        finish(start_enforce(Run.on(spark, settings), once=True))
+        finish(start_enforce(DeploymentSession.on(spark, settings), once=True))
 
     request_ids = [f"batch-{batch}" for batch in range(batches)]
     for request_id in request_ids:

@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import Run, open_files
+from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, LeaseError, hold_lease
 from jobs.storage.resumption import reset_checkpoint
@@ -99,9 +99,9 @@ def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3):
     operator = Operator(s3_spark, in_s3)
     operator.request("first", "second")
     operator.enforce()
-    saved = capture_buckets(Run.on(s3_spark, in_s3))
-    restore_buckets(Run.on(s3_spark, in_s3), saved)
-    assert capture_buckets(Run.on(s3_spark, in_s3)) == saved
+    saved = capture_buckets(DeploymentSession.on(s3_spark, in_s3))
+    restore_buckets(DeploymentSession.on(s3_spark, in_s3), saved)
+    assert capture_buckets(DeploymentSession.on(s3_spark, in_s3)) == saved
 
     operator.request("third")
     operator.enforce()

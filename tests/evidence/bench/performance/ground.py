@@ -18,8 +18,8 @@ from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.kafka_source import read_records
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
-from jobs.spark.session import session
-from jobs.storage.files import Run
+from jobs.spark.session import spark_session
+from jobs.storage.files import DeploymentSession
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -79,11 +79,11 @@ def ground(address: str, notify: Notify, *given: str) -> Iterator[Ground]:
     """Provide a session and a folder; `given` are settings."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        with session(settings, "bench", Path(folder, "spark.log")) as spark:
+        with spark_session(settings, "bench", Path(folder, "spark.log")) as spark:
             yield Ground(spark, settings, Path(folder), notify)
 
 
-def start_pass_through(run: Run, *, once: bool = False, tuned: bool = False) -> StreamingQuery:
+def start_pass_through(run: DeploymentSession, *, once: bool = False, tuned: bool = False) -> StreamingQuery:
     """Start the limit: a query that copies the same records from Kafka to Kafka, without state or Python.
 
     It waits for fetches as at the first comparison, or as `enforce` does (`tuned`).

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
@@ -33,7 +33,7 @@ def store_buckets(
     processes a batch of one request, whose state files are then replaced by those of such an aggregation.
     """
     fill(settings, 1, 1)
-    start(Run.on(ground.spark, settings), once=True).awaitTermination()
+    start(DeploymentSession.on(ground.spark, settings), once=True).awaitTermination()
     (state,) = Path(settings.storage.root, "checkpoints").rglob(_STATE)
     checkpoint = state.parents[1]
     with shuffling(ground.spark, len(list(state.glob("[0-9]*")))):

@@ -11,7 +11,7 @@ from typing import Any
 
 from jobs.sandbox.broker import HOST
 from jobs.services.spark import claimed_deployment
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
@@ -62,7 +62,7 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
         return under_kills(where, job, SMOKE if options.smoke else FULL, options.seed, notify)
 
 
-def under_kills(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict[str, Any]:
+def under_kills(where: Ground, job: DeploymentSession, size: Size, seed: int, notify: Notify) -> dict[str, Any]:
     """Kill and restart a gateway while clients change topics through it, and return what happened and what is wrong.
 
     `seed` is that of the kills' times, and of the clients' steps.

@@ -138,7 +138,10 @@ def test_a_failure_is_counted_and_logged_once_and_the_rest_continues(settings, m
     """There is no Kafka: the job's thread retries continuously."""
     monkeypatch.setattr("jobs.metrics.collector._RETRY_SECONDS", 0.01)
     monkeypatch.setattr("jobs.metrics.collector.AnswerMetrics", failing)
-    metrics, stop = JobMetrics(settings, QueryMetrics(settings, QueryObserver()), decides=True), threading.Event()
+    metrics, stop = (
+        JobMetrics(settings, QueryMetrics(settings, QueryObserver(settings)), with_decisions=True),
+        threading.Event(),
+    )
     thread = threading.Thread(target=metrics.follow, args=(stop,))
     thread.start()
     until(lambda: failures(metrics) >= 3, poll_seconds=0.01)

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from jobs.metrics.batches import QueryProgress, QueryView
+from jobs.metrics.batches import FinishedBatch, QueryView
 from jobs.metrics.families import (
     METRICS,
     applier_families,
@@ -31,7 +31,7 @@ from quota.wire.protocol import ApiKey
 from tests.support.factories import decided
 from tests.support.monitoring import samples
 
-PROGRESS = QueryProgress(
+PROGRESS = FinishedBatch(
     batch=6,
     ended_at=100.5,
     phases={"addBatch": 0.25, "triggerExecution": 0.5},

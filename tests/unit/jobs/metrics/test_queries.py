@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.metrics.batches import QueryProgress
-from jobs.metrics.queries import QueryHealth, QueryObserver
+from jobs.metrics.batches import FinishedBatch
+from jobs.metrics.queries import QueryObserver
 from quota.settings import load_settings
 
 SETTINGS = load_settings(["audit.trigger_seconds=10"], environment={})
@@ -60,8 +60,7 @@ class Scene:
     def __init__(self, *names):
         self.now, self.context, self.stop = 1000.0, Context(), threading.Event()
         self.queries = [Query(name) for name in names]
-        self.observer = QueryObserver(lambda: self.now)
-        self.health = QueryHealth(SETTINGS, self.observer)
+        self.observer = QueryObserver(SETTINGS, lambda: self.now)
         self.observer.watch(SimpleNamespace(sparkContext=self.context), self.queries, self.stop)
         self.observer.poll()
 
@@ -70,7 +69,7 @@ class Scene:
         for _ in range(seconds // 60):
             self.now += 60
             self.observer.poll()
-        return self.health
+        return self.observer
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def scene():
 
 
 def test_before_its_queries_run_a_service_is_healthy_and_not_ready():
-    health = QueryHealth(SETTINGS, QueryObserver())
+    health = QueryObserver(SETTINGS)
     assert (health.live().ok, health.ready().ok) == (True, False)
     assert health.ready().reason == "it is starting"
 
@@ -132,7 +131,7 @@ def test_a_batch_of_hours_is_healthy_while_its_own_tasks_end(run, ok):
         scene.context.tasks = {run: ended}
         scene.queries[1].finish(ended, "12:00:00")
         scene.after(600)
-    assert scene.health.live().ok is ok
+    assert scene.observer.live().ok is ok
 
 
 def test_an_idle_query_is_healthy_while_its_triggers_continue(scene):
@@ -152,7 +151,7 @@ def test_the_time_between_two_triggers_does_not_count():
     scene.after(60)
     scene.now += 600
     scene.observer.poll()
-    assert scene.health.live().ok  # 610 s are allowed
+    assert scene.observer.live().ok  # 610 s are allowed
     assert not scene.after(60).live().ok
 
 
@@ -163,9 +162,9 @@ def test_a_spark_that_does_not_answer_is_unhealthy_after_the_limit(scene):
     query.does("Processing new data")
     scene.after(60)
     scene.now += 600
-    assert scene.health.live().ok
+    assert scene.observer.live().ok
     scene.now += 1
-    assert not scene.health.live().ok
+    assert not scene.observer.live().ok
 
 
 def test_an_ended_query_is_unhealthy_unless_its_end_was_requested(scene):
@@ -194,7 +193,7 @@ ENDED_AT = 1_795_320_000.38
 
 
 def test_a_batch_is_read():
-    progress = QueryProgress.read(PROGRESS)
+    progress = FinishedBatch.read(PROGRESS)
     assert progress.batch == 41
     assert round(progress.ended_at, 3) == ENDED_AT
     assert progress.phases == {"addBatch": 0.098, "latestOffset": 0.003, "triggerExecution": 0.13}
@@ -205,11 +204,11 @@ def test_a_batch_is_read():
 def test_a_query_without_state_reports_none_and_what_has_read_no_topic_has_no_position():
     table = {"sourceVersion": 1, "reservoirId": "5ba3", "reservoirVersion": 7, "index": -1, "isStartingVersion": False}
     sources = [{"startOffset": None, "endOffset": None}, {"endOffset": table}]
-    progress = QueryProgress.read({**PROGRESS, "stateOperators": [], "sources": sources})
+    progress = FinishedBatch.read({**PROGRESS, "stateOperators": [], "sources": sources})
     assert (progress.state_rows, progress.state_bytes, progress.positions) == (None, None, {})
 
 
 def test_the_lag_counts_the_records_after_the_batch():
     """One partition has two more, another none, as its end is older; the end of a third is unknown, and one is new."""
-    progress = QueryProgress.read(PROGRESS)
+    progress = FinishedBatch.read(PROGRESS)
     assert progress.lag({("requests", 0): 7, ("requests", 1): 1, ("requests", 2): 50}) == 2

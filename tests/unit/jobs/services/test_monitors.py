@@ -9,9 +9,9 @@ from py4j.protocol import Py4JNetworkError
 from jobs.metrics.queries import QueryObservation, QueryObserver
 from jobs.services import monitors
 from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
-from jobs.storage.deployment import Deployment, claim_storage, forget_checkpoint, record_checkpoint
+from jobs.storage.deployment import Deployment, claim_storage, claim_topics, forget_checkpoint, record_checkpoint
 from quota.errors import ClusterError, MutationQuotaError
-from quota.settings import load_settings
+from quota.settings import Settings, load_settings
 from tests.support.memory_files import MemoryFiles, StoreError
 
 TOPIC_OF_ALICE = "mutation-requests.alice"
@@ -58,7 +58,7 @@ def user_topics(files, topics):
 
 @pytest.fixture
 def checkpoint(files):
-    observer = QueryObserver()
+    observer = QueryObserver(Settings())
     observer.observations = {"enforce": QueryObservation(has_checkpoint=True)}
     return CheckpointMonitor(files, observer, "enforce", 2)
 
@@ -150,7 +150,7 @@ def enforce_claims(files):
 
 
 def audit_claims(files):
-    claim_storage(files, BY_PAYLOAD, {"mutation-decisions": "d1", "mutation-quotas": "q1"}, all_there=False)
+    claim_topics(files, BY_PAYLOAD, {"mutation-decisions": "d1", "mutation-quotas": "q1"})
     record_checkpoint(files, "audit", 2)
 
 

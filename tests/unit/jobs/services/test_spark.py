@@ -18,7 +18,7 @@ from jobs.services.spark import claimed_deployment, hold_leases
 from jobs.services.streaming import run_enforce
 from jobs.spark.failures import with_operator_advice
 from jobs.storage import files as storage_files
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, reject
@@ -46,7 +46,7 @@ def ended(files):
 def fail_with(error, spark, files, stop=lambda: None):
     """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
-    with hold_leases(Run(spark, settings, files), ["enforce", "audit"]):
+    with hold_leases(DeploymentSession(spark, settings, files), ["enforce", "audit"]):
         active = spark.streams.active
         active.append(SimpleNamespace(stop=lambda: (stop(), active.clear())))
         raise error
@@ -105,7 +105,7 @@ def settings():
 
 @pytest.fixture
 def unreachable(settings):
-    return Run(None, settings, NoCalls())
+    return DeploymentSession(None, settings, NoCalls())
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def ending(settings):
 
 
 def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatch):
-    monkeypatch.setattr(storage_files, "open_files", reject)
-    monkeypatch.setattr(module, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(module, "open_files", reject)
+    monkeypatch.setattr(module, "spark_session", lambda *_: nullcontext())
     monkeypatch.setattr(module, "check_root", lambda *_: None)
     monkeypatch.setattr(module, "prepare_topics", lambda *_: {})
     with ending(settings), claimed_deployment(settings, "enforce"):
@@ -135,7 +135,6 @@ def test_a_silent_store_is_one_line_when_the_state_is_discarded(settings, unreac
     endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
     monkeypatch.setattr(streaming, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
     monkeypatch.setattr(streaming, "claimed_deployment", lambda *_, **__: nullcontext(unreachable))
-    monkeypatch.setattr(streaming, "_log_callback", lambda _: None)
     with ending(settings):
         run_enforce(settings, once=True, reset=True)
 
@@ -143,7 +142,7 @@ def test_a_silent_store_is_one_line_when_the_state_is_discarded(settings, unreac
 @pytest.mark.parametrize("files", [reject, NoCalls], ids=["opened", "called"])
 def test_a_silent_store_is_one_line_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(storage_files, "open_files", files)
-    monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
+    monkeypatch.setattr(store, "spark_session_with_progress", lambda *_: nullcontext())
     monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):
         list_stored(settings, BucketQuery({}, in_debt=False, limit=1), lambda: 0)

@@ -7,7 +7,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.spark.failures import QueryFailed
-from jobs.spark.queries import check_queries, run_until
+from jobs.spark.queries import await_queries, check_queries
 from quota.errors import MutationQuotaError
 
 
@@ -53,7 +53,7 @@ def test_the_error_that_ends_a_run_is_hidden_neither_by_the_last_poll_nor_by_the
         raise next(errors)
 
     with pytest.raises(MutationQuotaError, match="a topic was recreated"):
-        run_until(threading.Event(), [query], poll)
+        await_queries(threading.Event(), [query], poll)
 
 
 def test_the_failure_of_a_query_is_not_hidden_by_that_of_the_last_poll():
@@ -61,11 +61,11 @@ def test_the_failure_of_a_query_is_not_hidden_by_that_of_the_last_poll():
         raise MutationQuotaError("the topics cannot be read")
 
     with pytest.raises(QueryFailed, match="Java heap space"):
-        run_until(threading.Event(), [Query()], poll)
+        await_queries(threading.Event(), [Query()], poll)
 
 
 def test_the_last_poll_sees_a_batch_that_ends_with_its_query():
     polls = []
     with pytest.raises(QueryFailed):
-        run_until(threading.Event(), [Query()], lambda: polls.append("seen"))
+        await_queries(threading.Event(), [Query()], lambda: polls.append("seen"))
     assert polls == ["seen"]

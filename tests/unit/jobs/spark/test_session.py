@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from py4j.protocol import Py4JNetworkError
 
 from jobs.spark import session as sessions
-from jobs.spark.session import command_session, kill_jvm
+from jobs.spark.session import kill_jvm, spark_session_with_progress
 from quota.settings import Settings
 
 
@@ -42,6 +42,6 @@ def test_a_command_tells_that_spark_is_being_started_until_it_has_started(monkey
         told.append(f"end of {words}")
 
     monkeypatch.setattr(sessions, "progress", noted)
-    monkeypatch.setattr(sessions, "session", lambda *_, **__: noted("the session", "a session"))
-    with command_session(Settings(), "buckets list") as spark:
+    monkeypatch.setattr(sessions, "spark_session", lambda *_, **__: noted("the session", "a session"))
+    with spark_session_with_progress(Settings(), "buckets list") as spark:
         assert (spark, told) == ("a session", ["starting Spark", "the session", "end of starting Spark"])

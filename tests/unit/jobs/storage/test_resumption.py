@@ -8,7 +8,12 @@ from confluent_kafka import TopicPartition
 from jobs.storage import resumption
 from jobs.storage.checkpoint import Checkpoint, new_folder
 from jobs.storage.deployment import Deployment
-from jobs.storage.resumption import check_stateful_checkpoint, replace_checkpoint, reset_checkpoint
+from jobs.storage.resumption import (
+    check_stateful_checkpoint,
+    replace_checkpoint,
+    reset_checkpoint,
+    resume_checkpoint,
+)
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
@@ -87,15 +92,19 @@ def kill_at_write(files, number):
     files.write, files.create = killing(files.write), killing(files.create)
 
 
+def checked(files, version):
+    return check_stateful_checkpoint(files, "enforce", version, Deployment.read(files))
+
+
 @pytest.mark.parametrize(("fault", "expected"), FAULTS.values(), ids=FAULTS)
 def test_an_incomplete_checkpoint_is_rejected_with_a_line_that_says_how_to_restore_it(files, fault, expected):
     """The first batch's files are those of the second, too."""
     first = {path: text for path, text in files.texts.items() if path.endswith("/0")}
     files.texts |= {f"{path.removesuffix('0')}1": text for path, text in first.items()}
-    assert check_stateful_checkpoint(files, "enforce", 3).commits == [0, 1]
+    assert checked(files, 3).commits == [0, 1]
     fault(files)
     with pytest.raises(MutationQuotaError) as raised:
-        check_stateful_checkpoint(files, "enforce", 3)
+        checked(files, 3)
     line = str(raised.value)
     assert expected in line
     assert "s3a://bucket/root/checkpoints/enforce/v3" in line
@@ -109,7 +118,7 @@ def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stay
 
     reset_checkpoint(files, "enforce")
 
-    of_enforce = check_stateful_checkpoint(files, "enforce", 3)
+    of_enforce = checked(files, 3)
     assert not of_enforce.exists
     assert of_enforce.folder.startswith("checkpoints/enforce-")
     assert "the old one is in s3a://bucket/root/checkpoints/enforce" in caplog.text
@@ -124,7 +133,7 @@ def test_a_change_of_the_checkpoint_that_is_killed_leaves_the_old_one_in_use(fil
     with pytest.raises(Killed):
         reset_checkpoint(files, "enforce") if change == "reset" else _replace(files)
     del files.write, files.create
-    assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
+    assert checked(files, 3).folder == "checkpoints/enforce/v3"
 
 
 def _replace(files):
@@ -142,7 +151,7 @@ def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_f
 
     del files.write, files.create
     with pytest.raises(MutationQuotaError, match="is missing, and with it all buckets"):
-        check_stateful_checkpoint(files, "enforce", 3)
+        checked(files, 3)
 
 
 def test_a_lost_or_damaged_pointer_does_not_restore_an_old_checkpoint(files):
@@ -162,17 +171,17 @@ def test_a_lost_or_damaged_pointer_does_not_restore_an_old_checkpoint(files):
 def test_buckets_of_another_version_are_not_forgotten(files):
     """An older state cannot be read by this version; a newer one may contain later decisions."""
     with pytest.raises(MutationQuotaError, match=r"have version 3, and this program needs version 4, which is missing"):
-        check_stateful_checkpoint(files, "enforce", 4)
+        checked(files, 4)
     files.remove("deployment")  # as a program without it left the root
     with pytest.raises(MutationQuotaError, match=r"have version 3, and this program needs version 4, .*--reset-state"):
-        check_stateful_checkpoint(files, "enforce", 4)
-    check_stateful_checkpoint(files, "enforce", 3)
+        checked(files, 4)
+    resume_checkpoint(files, "enforce", 3, Deployment.read(files))
     assert Deployment.read(files).checkpoints == {"enforce": 3}
     with pytest.raises(MutationQuotaError, match=r"written by a newer program, as version 3 .*--reset-state"):
-        check_stateful_checkpoint(files, "enforce", 2)
+        checked(files, 2)
     files.texts["deployment/9"] = "{"
     with pytest.raises(MutationQuotaError, match=r"deployment/9 is damaged; restore it, or remove it"):
-        check_stateful_checkpoint(files, "enforce", 3)
+        checked(files, 3)
 
 
 def checkpoint(offsets, commits, *, query_id="id", truncated=(), has_state=True):

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.spark.session import jvm_pid
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
@@ -108,11 +108,11 @@ def _auditing_always(ground: Ground) -> Ground:
     return replace(ground, settings=with_sections(ground.settings, audit={"trigger_seconds": 0.0}))
 
 
-_TUNED: dict[str, Callable[[Run], list[StreamingQuery]]] = {
+_TUNED: dict[str, Callable[[DeploymentSession], list[StreamingQuery]]] = {
     f"{PASS_THROUGH} {TUNED}": lambda run: [start_pass_through(run, tuned=True)],
     f"{EMPTY} {TUNED}": lambda run: [start_empty(run, tuned=True)],
 }
-_SIDES: dict[str, Callable[[Run], list[StreamingQuery]]] = {
+_SIDES: dict[str, Callable[[DeploymentSession], list[StreamingQuery]]] = {
     PASS_THROUGH: lambda run: [start_pass_through(run)],
     EMPTY: lambda run: [start_empty(run)],
     ENFORCE: lambda run: [start_enforce(run), start_audit(run)],
@@ -121,11 +121,11 @@ _SIDES: dict[str, Callable[[Run], list[StreamingQuery]]] = {
 
 
 def _measured(
-    ground: Ground, start: Callable[[Run], list[StreamingQuery]], rates: Sequence[float], size: Size
+    ground: Ground, start: Callable[[DeploymentSession], list[StreamingQuery]], rates: Sequence[float], size: Size
 ) -> dict[float, _Load]:
     """Return what a side shows at each rate, one after another."""
     settings = ground.deployment("latency")
-    queries = start(Run.on(ground.spark, settings))
+    queries = start(DeploymentSession.on(ground.spark, settings))
     measured, jvm = {}, jvm_pid(ground.spark)
     try:
         for rate in rates:

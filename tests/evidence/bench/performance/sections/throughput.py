@@ -14,7 +14,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_records, read_requests, request_bounds
 from jobs.spark.worker import prepare_worker
-from jobs.storage.files import Run
+from jobs.storage.files import DeploymentSession
 from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import Settings
 from schemas.buckets import STATE
@@ -43,7 +43,7 @@ PER_KEY_GOAL = Goal(0.2)
 _GIVE_UP_SECONDS = 400.0
 
 
-def start_empty(run: Run, *, once: bool = False, tuned: bool = False) -> StreamingQuery:
+def start_empty(run: DeploymentSession, *, once: bool = False, tuned: bool = False) -> StreamingQuery:
     """Start applyInPandasWithState as PySpark has it, with these schemas and a function that returns each record.
 
     Its wait for fetches and its partitions are those of the first comparison, or those of `enforce` (`tuned`).
@@ -115,7 +115,7 @@ def drain(
 
     The query runs for `seconds`, or longer until a batch counts.
     """
-    query = start(Run.on(ground.spark, settings), once=True)
+    query = start(DeploymentSession.on(ground.spark, settings), once=True)
     began, counted = time.monotonic(), []
     while query.isActive and (time.monotonic() - began < seconds or not counted):
         if time.monotonic() - began > _GIVE_UP_SECONDS:
