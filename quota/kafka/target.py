@@ -1,7 +1,6 @@
 """The cluster on which mutations are carried out; each takes effect at most once, even if it is retried."""
 
 import logging
-import math
 import re
 import threading
 import time
@@ -12,6 +11,7 @@ from typing import Any, cast
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from quota.gateway.mutations.memory import NO_ID, ExistingTopic, RecentTopics
 from quota.kafka.librdkafka import KeptClient
 from quota.kafka.tasks import (
     TRANSIENT_CODES,
@@ -35,7 +35,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_CALL_SECONDS = 15.0
 _MIN_CALL_SECONDS = 1.0
-_STALE_SECONDS = 5.0
+_STALE_MS = 5000
+"""How long a broker's metadata may not show what was carried out."""
 
 _Answers = dict[str, TopicResult | Retry]
 
@@ -44,48 +45,13 @@ class Stopped(Exception):
     """The target was stopped during the tasks: some mutations may have been carried out without a known result."""
 
 
-class RecentChanges:
-    """The numbers of partitions of topics changed in the last seconds, which a broker's metadata may not show yet.
-
-    Thread-safe; the caller passes the time in seconds.
-    """
-
-    def __init__(self) -> None:
-        self._changes: dict[str, tuple[int | None, float]] = {}  # partitions and time, oldest first
-        self._lock = threading.Lock()
-
-    def record(self, name: str, partitions: int | None, now: float) -> None:
-        """Record that a topic has `partitions` partitions since `now`, or was deleted (None)."""
-        with self._lock:
-            self._changes.pop(name, None)
-            self._changes[name] = partitions, now
-            while now - next(iter(self._changes.values()))[1] > _STALE_SECONDS:
-                del self._changes[next(iter(self._changes))]
-
-    def has(self, name: str, now: float) -> bool:
-        """Return whether a topic was changed in the last seconds."""
-        with self._lock:
-            return now - self._changes.get(name, (None, -math.inf))[1] <= _STALE_SECONDS
-
-    def correct(self, reported: Mapping[str, int], names: Iterable[str], now: float) -> dict[str, int]:
-        """Return the partitions of topics that a broker reported, corrected by recent changes."""
-        names = set(names)
-        corrected = {name: count for name, count in reported.items() if name in names}
-        with self._lock:
-            changes = {name: self._changes[name] for name in names & self._changes.keys()}
-        for name, (partitions, changed_at) in changes.items():
-            if now - changed_at > _STALE_SECONDS:
-                continue
-            if partitions is None:
-                corrected.pop(name, None)
-            else:
-                corrected[name] = max(partitions, corrected.get(name, 0))
-        return corrected
-
-
 def _call_seconds(left: float) -> float:
     """Return the time limit of a call when so much time is left [s]."""
     return min(max(left, _MIN_CALL_SECONDS), _MAX_CALL_SECONDS)
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 class Target:
@@ -101,7 +67,8 @@ class Target:
         self._calls = TopicCalls(config)
         self._stop = stop or threading.Event()
         self._check = check
-        self._recent = RecentChanges()
+        self._recent = RecentTopics(_STALE_MS)
+        self._lock = threading.Lock()
 
     def carry_out(self, tasks: Sequence[Task], seconds: float) -> list[TopicResult]:
         """Carry tasks out in order, and return their results.
@@ -130,11 +97,23 @@ class Target:
     def topic_ids(self, names: Sequence[str], seconds: float) -> dict[str, str]:
         """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
         topics, _ = self._calls.describe(names, _call_seconds(seconds)) if names else ({}, {})
-        return {name: topic.topic_id for name, topic in topics.items() if not self._recent.has(name, time.monotonic())}
+        with self._lock:
+            now, recent = _monotonic_ms(), self._recent
+            changed = {name for name in names if recent.find(name, NO_ID, now) or recent.is_gone(name, now)}
+        return {name: topic.topic_id for name, topic in topics.items() if name not in changed}
 
     def _corrected(self, topics: Mapping[str, Topic], names: Sequence[str]) -> dict[str, int]:
-        reported = {name: len(topic.partitions) for name, topic in topics.items()}
-        return self._recent.correct(reported, names, time.monotonic())
+        """Return the numbers of partitions that a broker reports, corrected by what was carried out just now."""
+        counts = {name: len(topics[name].partitions) for name in names if name in topics}
+        with self._lock:
+            now = _monotonic_ms()
+            for name in names:
+                recent = self._recent.find(name, NO_ID, now)
+                if recent is not None:
+                    counts[name] = max(recent.partitions, counts.get(name, 0))
+                elif self._recent.is_gone(name, now):
+                    counts.pop(name, None)
+        return counts
 
     def _carry_out(self, call: Sequence[Task], deadline: Deadline) -> list[TopicResult]:
         """Carry out the tasks of one call, with retries until the deadline, and at least one attempt."""
@@ -167,7 +146,10 @@ class Target:
         if isinstance(answer, Retry):
             return failure(task.name, answer.error.code(), answer.error.str())
         if not answer.error_code and not task.validate_only:
-            self._recent.record(task.name, task.partitions_after, time.monotonic())
+            partitions = task.partitions_after
+            with self._lock:
+                record = self._recent.record_deletion if partitions is None else self._recent.record
+                record(ExistingTopic(task.name, NO_ID, partitions or 0), _monotonic_ms())
         return answer
 
     def _attempt(self, tasks: Sequence[Task], seconds: float) -> _Answers:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-_REMEMBERED_MS = 60_000
 _MAX_TOPICS = 100_000
 _FRESH_MS = 1000
 """How long a decision answers for the next one: a change of the quota, or a reset of the bucket, ends the debt."""
@@ -36,26 +35,29 @@ class ExistingTopic:
 
 
 class RecentTopics:
-    """The latest known state of the topics that were changed in the last minute, and the ids of those deleted in it.
+    """The topics that were changed lately, as they are now, and those that were deleted.
 
     Times are ms of one monotonic clock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, remembered_ms: int = 60_000) -> None:
+        """Remember each change for a time."""
+        self._remembered_ms = remembered_ms
         self._changes: OrderedDict[str, tuple[ExistingTopic, int]] = OrderedDict()  # by name, the oldest first
         self._names: dict[bytes, str] = {}
-        self._gone: OrderedDict[bytes, int] = OrderedDict()  # ids, the oldest first
+        self._gone: OrderedDict[bytes | str, int] = OrderedDict()  # by id, or name without an id, the oldest first
 
     def record(self, topic: ExistingTopic, now: int) -> None:
         """Record the state of a topic since `now`; an earlier topic of its name, with another id, is gone."""
         known = self._changes.get(topic.name)
-        if known is not None and known[0].topic_id != topic.topic_id:
+        if known is not None and known[0].topic_id not in {NO_ID, topic.topic_id}:
             self._record_gone(known[0].topic_id, now)
         self._forget(topic.name)
+        self._gone.pop(topic.name, None)
         self._changes[topic.name] = topic, now
         if topic.topic_id != NO_ID:
             self._names[topic.topic_id] = topic.name
-        while len(self._changes) > _MAX_TOPICS or now - next(iter(self._changes.values()))[1] > _REMEMBERED_MS:
+        while len(self._changes) > _MAX_TOPICS or now - next(iter(self._changes.values()))[1] > self._remembered_ms:
             self._forget(next(iter(self._changes)))
 
     def record_deletion(self, topic: ExistingTopic, now: int) -> None:
@@ -64,33 +66,36 @@ class RecentTopics:
         if known is not None and (topic.topic_id in {NO_ID, known[0].topic_id} or known[0].topic_id == NO_ID):
             self._record_gone(known[0].topic_id, now)
             self._forget(topic.name)
-        self._record_gone(topic.topic_id, now)
+        self._record_gone(topic.name if topic.topic_id == NO_ID else topic.topic_id, now)
 
     def find(self, name: str | None, topic_id: bytes, now: int) -> ExistingTopic | None:
         """Return a topic by its name or, without one, by its id; None if it was not changed lately."""
         known = self._changes.get(self._names.get(topic_id, "") if name is None else name)
-        return known[0] if known is not None and now - known[1] <= _REMEMBERED_MS else None
+        return known[0] if known is not None and now - known[1] <= self._remembered_ms else None
 
     def is_changed(self, name: str, since: int) -> bool:
         """Return whether a topic was created or has grown since a time."""
         known = self._changes.get(name)
         return known is not None and known[1] >= since
 
-    def is_gone(self, topic_id: bytes, now: int) -> bool:
-        """Return whether the topic with this id was deleted lately. An id is never used again."""
-        deleted_at = self._gone.get(topic_id)
-        return deleted_at is not None and now - deleted_at <= _REMEMBERED_MS
+    def is_gone(self, identity: bytes | str, now: int) -> bool:
+        """Return whether the topic with this id was deleted lately, or that of this name whose id was not known.
+
+        An id is never used again.
+        """
+        deleted_at = self._gone.get(identity)
+        return deleted_at is not None and now - deleted_at <= self._remembered_ms
 
     def _forget(self, name: str) -> None:
         known = self._changes.pop(name, None)
         if known is not None:
             self._names.pop(known[0].topic_id, None)
 
-    def _record_gone(self, topic_id: bytes, now: int) -> None:
-        if topic_id != NO_ID:
-            self._gone.pop(topic_id, None)
-            self._gone[topic_id] = now
-            while len(self._gone) > _MAX_TOPICS or now - next(iter(self._gone.values())) > _REMEMBERED_MS:
+    def _record_gone(self, identity: bytes | str, now: int) -> None:
+        if identity != NO_ID:
+            self._gone.pop(identity, None)
+            self._gone[identity] = now
+            while len(self._gone) > _MAX_TOPICS or now - next(iter(self._gone.values())) > self._remembered_ms:
                 self._gone.popitem(last=False)
 
 

@@ -136,6 +136,24 @@ def test_a_flood_of_deletions_displaces_the_oldest_ids():
     assert [recent.is_gone(number.to_bytes(16), 0) for number in (1, 2)] == [False, True]
 
 
+def test_changes_are_forgotten_when_their_time_is_over():
+    """A topic a second for an hour, and as many deletions by name: six of each are of the last five seconds."""
+    recent = RecentTopics(5000)
+    for second in range(3600):
+        recent.record(ExistingTopic("growing", NO_ID, second), second * 1000)
+        recent.record(ExistingTopic(f"topic-{second}", NO_ID, 1), second * 1000)
+        recent.record_deletion(ExistingTopic(f"gone-{second}", NO_ID, 1), second * 1000)
+    assert (len(recent._changes), len(recent._gone)) == (1 + 6, 6)  # noqa: SLF001 nothing else shows what is remembered
+
+
+def test_a_deletion_without_an_id_is_that_of_the_name_until_a_topic_has_it_again():
+    recent = RecentTopics()
+    recent.record_deletion(ExistingTopic("a", NO_ID, 3), 0)
+    assert recent.is_gone("a", 0)
+    recent.record(ExistingTopic("a", NO_ID, 3), 10)
+    assert not recent.is_gone("a", 10)
+
+
 def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
     debts, client = Debts(), ("alice", None)
     debts.record(client, 300, 1000)
