@@ -140,9 +140,15 @@ def to_decisions(rows: pa.Table) -> list[Decision]:
 
 def read_decisions(rows: duckdb.DuckDBPyRelation) -> Iterator[Decision]:
     """Yield the decisions of rows of the table; columns that an older version lacks have their defaults."""
+    return (decision for decision, _ in read_answers(rows))
+
+
+def read_answers(rows: duckdb.DuckDBPyRelation) -> Iterator[tuple[Decision, int]]:
+    """Yield the decisions of rows of the table, each with the time at which it was written to its topic [epoch ms]."""
     try:
-        for batch in rows.project(_JSON).to_arrow_reader(_ROWS):
-            yield from map(_decode, batch.column(0).to_pylist())
+        for batch in rows.project(f"{_JSON}, epoch_ms(decided_at)").to_arrow_reader(_ROWS):
+            decisions, times = (column.to_pylist() for column in batch.columns)
+            yield from zip(map(_decode, decisions), times, strict=True)
     except OSError as error:  # Arrow's reader has the text of DuckDB's error alone
         if "Out of Memory Error" not in str(error):
             raise

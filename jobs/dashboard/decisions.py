@@ -1,20 +1,35 @@
-"""The decisions of the last hour, bounded in number and size, to show, explain and replay them."""
+"""The newest decisions, bounded in time, number and size, to show, explain and replay them."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 
 import msgspec
 
-from jobs.metrics.totals import MutationCounts
-from quota.kafka.requests_and_answers import ReceivedAnswer
+from jobs.metrics.totals import MutationCounts, position_of
+from quota.admission.decide import Position, in_order
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
-from quota.records.record import Source
 from quota.text import legible
 
-KEPT_MS = 3_600_000
-"""The time for which a decision is stored [ms]."""
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that the page shows."""
+
+    kept: int
+    """The time for which data is stored [ms]."""
+    width: int
+    """The length of an interval [ms]."""
+
+    def start_of(self, moment: int) -> int:
+        """Return the start of the interval that contains a time (epoch ms)."""
+        return moment // self.width * self.width
+
+
+LAST_HOUR = Span(3_600_000, 5000)
+"""What the live page shows."""
 
 _MAX_DECISIONS = 20_000
 _MAX_BYTES = 128 * 1024 * 1024
@@ -29,6 +44,8 @@ class Summary(msgspec.Struct, frozen=True):
     id: str
     at: int
     """The time of the request [epoch ms]."""
+    place: int
+    """The newest time in the request's partition up to it [epoch ms], by which decisions are ordered."""
     bucket: str
     """The key of its bucket, which identifies the tenant on the page."""
     user: str
@@ -43,7 +60,7 @@ class Summary(msgspec.Struct, frozen=True):
     before: float | None
     after: float | None
     wait: int
-    """The throttle time [ms]."""
+    """The throttle time [ms]; 0 of an observed request, whose client is not told it."""
     latency: int | None
     """The time from the request to its decision [ms]; None if no client waited for it."""
     shadow: bool
@@ -55,39 +72,32 @@ class _Kept(msgspec.Struct, frozen=True):
 
     record: bytes
     received_at: int
-    timestamp: int
-    source: Source
+    position: Position
     summary: Summary
 
 
 class RecentDecisions:
     """The newest decisions by id. Copies, which a crash may leave in the topic, count once."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept_ms: int) -> None:
+        self._kept_ms = kept_ms
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
     def __contains__(self, decision_id: str) -> bool:
         return decision_id in self._kept
 
-    def add(self, received: ReceivedAnswer, decision: Decision, summary: Summary) -> None:
-        """Add a decision, and drop the oldest ones beyond the bounds."""
+    def add(self, decision: Decision, summary: Summary, received_at: int) -> None:
+        """Add a decision, whose record has the timestamp `received_at`, and drop the oldest beyond the bounds."""
         record = codec.encode(decision)
-        kept = _Kept(
-            record,
-            received.at,
-            decision.timestamp,
-            decision.source,
-            summary,
-        )
-        self._kept[decision.decision_id] = kept
+        self._kept[summary.id] = _Kept(record, received_at, position_of(decision), summary)
         self._bytes += len(record)
         while len(self._kept) > _MAX_DECISIONS or self._bytes > _MAX_BYTES:
             self._drop_oldest()
 
     def expire(self, now: int) -> None:
-        """Drop the decisions that were received more than an hour ago."""
-        while self._kept and next(iter(self._kept.values())).received_at < now - KEPT_MS:
+        """Drop the decisions that were received too long before `now` (epoch ms)."""
+        while self._kept and next(iter(self._kept.values())).received_at < now - self._kept_ms:
             self._drop_oldest()
 
     def since(self, seq: int) -> Iterator[Summary]:
@@ -104,21 +114,26 @@ class RecentDecisions:
         kept = self._kept.get(decision_id)
         return None if kept is None else read_decision(kept.record)
 
+    def of_bucket(self, key: str) -> list[Summary]:
+        """Return the decisions of a bucket, by its key, in the order in which they were made."""
+        return in_order((kept.position, kept.summary) for kept in self._kept.values() if kept.summary.bucket == key)
+
     def records(self) -> list[bytes]:
-        """Return the immutable records of all decisions, in the order of their requests."""
-        return [kept.record for kept in sorted(self._kept.values(), key=_position)]
+        """Return the immutable records of all decisions, those of each bucket in its order."""
+        return in_order((kept.position, kept.record) for kept in self._kept.values())
 
     def _drop_oldest(self) -> None:
         _, dropped = self._kept.popitem(last=False)
         self._bytes -= len(dropped.record)
 
 
-def summarize(decision: Decision, counts: MutationCounts, received_at: int, seq: int) -> Summary:
-    """Return a decision, whose record has the timestamp `received_at` (epoch ms), as a line."""
+def summarize(decision: Decision, counts: MutationCounts, received_at: int | None, place: int, seq: int) -> Summary:
+    """Return a decision as a line; its record has the timestamp `received_at` (epoch ms), None if nobody waited."""
     return Summary(
         seq,
         decision.decision_id,
         decision.timestamp,
+        place,
         decision.tags.key,
         _shortened(decision.user),
         _shortened(decision.client_id),
@@ -130,15 +145,11 @@ def summarize(decision: Decision, counts: MutationCounts, received_at: int, seq:
         (decision.shadow or decision).outcome.value,
         decision.tokens_before,
         decision.tokens,
-        decision.throttle_time_ms,
-        None if decision.observed else max(0, received_at - decision.timestamp),
+        0 if decision.observed else decision.throttle_time_ms,
+        None if received_at is None or decision.observed else max(0, received_at - decision.timestamp),
         decision.shadow is not None,
         decision.validate_only,
     )
-
-
-def _position(kept: _Kept) -> tuple[int, tuple[object, ...]]:
-    return kept.timestamp, msgspec.structs.astuple(kept.source)
 
 
 def _shortened(name: str) -> str:

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import msgspec
 
-from jobs.dashboard.decisions import KEPT_MS
-from jobs.dashboard.state import LiveState
+from jobs.dashboard.decisions import LAST_HOUR
+from jobs.dashboard.state import PageState
 from jobs.metrics.endpoint import STARTING
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
@@ -43,7 +43,7 @@ class Feed:
     def __init__(self, settings: Settings) -> None:
         """Start without data; `follow` connects to Kafka."""
         self._settings = settings
-        self.state = LiveState(settings, now_ms())
+        self.state = PageState(settings, now_ms())
         """The data that was read. It is replaced after Kafka could not be reached."""
         self.contact = Contact("starting")
         self.looped_at = time.monotonic()
@@ -82,11 +82,11 @@ class Feed:
         now = now_ms()
         quotas = KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds)
         with (
-            closing(AnswerReader(settings, since=now - KEPT_MS)) as reader,
+            closing(AnswerReader(settings, since=now - LAST_HOUR.kept)) as reader,
             closing(QuotaLog(quotas, with_entries=True)) as log,
         ):
             self._position = -1
-            state = LiveState(settings, now)
+            state = PageState(settings, now)
             self._refresh(state, log)
             self.state = state
             due, check = Every(_REFRESH_SECONDS), Every(_CHECK_SECONDS, at_once=False)
@@ -96,11 +96,11 @@ class Feed:
                     _log.warning("one of the topics %s was recreated: the dashboard starts again", ", ".join(names))
                     return
                 for received in reader.read(_POLL_SECONDS):
-                    state.record(received)
+                    state.record(received.answer, received.at)
                 if due.is_due():
                     self._refresh(state, log)
 
-    def _refresh(self, state: LiveState, log: QuotaLog) -> None:
+    def _refresh(self, state: PageState, log: QuotaLog) -> None:
         """Read the quota log to its end, which also shows that Kafka responds, and update the state."""
         log.read_to_end()
         now = log.now

@@ -1,22 +1,43 @@
-"""The server of the dashboard, on separate threads."""
+"""The server of the dashboard: the page, the stream of changes, the data of its dialogs, and its threads."""
 
+import asyncio
 import errno
 import ipaddress
 import logging
+import math
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import parse_qs
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from jobs.background import background
-from jobs.dashboard.app import Dashboard
 from jobs.dashboard.feed import Feed
-from jobs.dashboard.guard import Session
-from quota.errors import BadInput, MutationQuotaError
+from jobs.dashboard.guard import Guard, Session
+from jobs.dashboard.page import Assets
+from jobs.dashboard.state import View
+from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
+from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH, ProbeResult
+from jobs.metrics.loops import LoopHealth
+from quota.errors import BadInput, BadRecord, MutationQuotaError
+from quota.explanation.explanation import explain
+from quota.explanation.explanation_text import explanation_rows, summarize
+from quota.kafka.timing import now_ms
+from quota.records import codec
 from quota.settings import Settings
 from quota.settings.security import read_text
+from quota.text import quoted
+from quota.timeline.change import to_change
+from quota.timeline.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +45,183 @@ _JOIN_SECONDS = 5.0
 _DRAIN_SECONDS = 2
 _MAX_CONNECTIONS = 200
 _MIN_TOKEN_CHARS = 16
+
+_TICK_SECONDS = 1.0
+_POLL_SECONDS = 0.1
+_MAX_STREAMS = 50
+_MAX_BODY_BYTES = 64 * 1024
+_BUCKET_DECISIONS = 100
+_WRONG_TOKEN_SECONDS = 0.5
+
+
+class Dashboard:
+    """Serves the requests of browsers."""
+
+    def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
+        """Load the files of the page; the streams end when `stop` is set."""
+        self._settings = settings
+        self._feed = feed
+        self._session = session
+        self._stop = stop
+        self._health = LoopHealth(feed, feed.missing)
+        self._assets = Assets(settings, session)
+        self._streams = 0
+        self._trying = asyncio.Lock()
+
+    def app(self) -> Starlette:
+        """Return the ASGI application."""
+        own = self._settings.dashboard
+        hosts = [*own.hosts, "localhost"]
+        routes = [
+            Route("/", self._page),
+            Route("/login", self._login, methods=["GET", "POST"]),
+            Route(HEALTH_PATH, self._live),
+            Route(READINESS_PATH, self._ready),
+            Route("/assets/{name}", self._asset),
+            Route("/api/stream", self._stream),
+            Route("/api/decisions/{id}", self._explanation),
+            Route("/api/buckets", self._bucket),
+            Route("/api/trials", self._trial, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, middleware=[Middleware(Guard, session=self._session, hosts=hosts)])
+
+    async def _page(self, _: Request) -> Response:
+        return HTMLResponse(self._assets.page)
+
+    async def _login(self, request: Request) -> Response:
+        if request.method != "POST":
+            return HTMLResponse(self._assets.login(""))
+        body = await _body(request)
+        token = parse_qs((body or b"").decode(errors="replace")).get("token", [""])[0]
+        if not self._session.accepts_token(token):
+            await asyncio.sleep(_WRONG_TOKEN_SECONDS)
+            return HTMLResponse(self._assets.login("Wrong token."), 403)
+        response = RedirectResponse("/", 303)
+        self._session.set_cookie(request.scope, response)
+        return response
+
+    async def _live(self, _: Request) -> Response:
+        return _probed(self._health.live())
+
+    async def _ready(self, _: Request) -> Response:
+        return _probed(self._health.ready())
+
+    async def _asset(self, request: Request) -> Response:
+        asset = self._assets.files.get(request.path_params["name"])
+        if asset is None:
+            return PlainTextResponse("File not found.\n", 404)
+        return Response(asset.content, media_type=asset.media_type)
+
+    async def _stream(self, request: Request) -> Response:
+        try:
+            view = _view(request.query_params)
+        except BadInput as error:
+            return _error(str(error), 400)
+        if self._streams >= _MAX_STREAMS:
+            return PlainTextResponse("Too many pages are open.\n", 503)
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(self._events(view), media_type="text/event-stream", headers=headers)
+
+    async def _events(self, view: View) -> AsyncIterator[bytes]:
+        self._streams += 1
+        try:
+            yield b"retry: 2000\n\n"
+            while not self._stop.is_set():
+                now = now_ms()
+                news = await run_in_threadpool(self._feed.state.news, view, now)
+                about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
+                yield b"data: %s\n\n" % codec.encode(about | news)
+                for _ in range(round(_TICK_SECONDS / _POLL_SECONDS)):
+                    if self._stop.is_set():
+                        break
+                    await asyncio.sleep(_POLL_SECONDS)
+        finally:
+            self._streams -= 1
+
+    async def _explanation(self, request: Request) -> Response:
+        decision_id = request.path_params["id"]
+        decision = await run_in_threadpool(self._feed.state.find, decision_id)
+        if decision is None:
+            return _error(
+                "This decision is no longer stored by the dashboard; "
+                f"`mutation-quota explain {decision_id}` reads the audit's tables.",
+                404,
+            )
+        lines = list(explanation_rows(explain(decision)))
+        return _json({"summary": summarize(decision, now_ms()), "lines": lines})
+
+    async def _bucket(self, request: Request) -> Response:
+        key = request.query_params.get("key", "")
+        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _BUCKET_DECISIONS))
+
+    async def _trial(self, request: Request) -> Response:
+        wanted = await self._wanted(request)
+        if isinstance(wanted, Response):
+            return wanted
+        state = self._feed.state
+        entries = state.entries()
+        quotas = QuotaTimeline()
+        for entry in entries:
+            quotas.add(to_change(entry.record, entry.timestamp))
+        latest = quotas.latest(wanted.entity, now_ms())
+        present = latest.quota if latest else None
+        quota = wanted.applied_to(present)
+        async with self._trying:  # one at a time, because each uses a whole processor
+            records = await run_in_threadpool(state.records)
+            trial = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
+        return _json({"entity": str(wanted.entity), "trial": trial, "command": wanted.command(present)})
+
+    @staticmethod
+    async def _wanted(request: Request) -> WantedQuota | Response:
+        """Return the quota in the body of a request, or the response that rejects the request."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return _error("Expected JSON.", 415)
+        body = await _body(request)
+        if body is None:
+            return _error("The request is too large.", 413)
+        try:
+            return read_wanted_quota(body)
+        except BadRecord as error:
+            return _error(str(error), 400)
+
+
+def _view(query: Mapping[str, str]) -> View:
+    """Return the view that a page asks for."""
+    period = _moment(query, "from", 0), _moment(query, "to", math.inf)
+    return View(query.get("filter", "").strip().casefold(), "rejected" in query, period)
+
+
+def _moment(query: Mapping[str, str], name: str, default: float) -> float:
+    """Return an end of the period that a page asks for [epoch ms]; raises BadInput if it is not a number."""
+    text = query.get(name)
+    if text is None:
+        return default
+    with suppress(ValueError):
+        if not math.isnan(moment := float(text)):
+            return moment
+    raise BadInput(f"{name}: expected a time in epoch ms, got {quoted(text)}")
+
+
+async def _body(request: Request) -> bytes | None:
+    """Return the body of a request; None if it is too large."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            return None
+    return body
+
+
+def _probed(answer: ProbeResult) -> Response:
+    return Response(answer.body("dashboard"), answer.status, media_type="application/json")
+
+
+def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 any value with a JSON form
+    return Response(codec.encode(value), status, media_type="application/json")
+
+
+def _error(message: str, status: int) -> Response:
+    return _json({"error": message}, status)
 
 
 @contextmanager

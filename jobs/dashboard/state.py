@@ -3,18 +3,20 @@
 import math
 import secrets
 import threading
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from jobs.audit.quota_history import ChangeDescriber, DescribedChange
-from jobs.dashboard.decisions import KEPT_MS, RecentDecisions, Summary, summarize
-from jobs.dashboard.load import Load
+from jobs.dashboard.decisions import LAST_HOUR, RecentDecisions, Span, Summary, summarize
 from jobs.dashboard.tenants import Tenants
-from jobs.metrics.totals import MutationCounts
+from jobs.metrics.totals import MutationCounts, position_of
+from quota.admission.decide import RunningOrder
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, as_received
 from quota.records.quota_log import ClusterRecord, QuotaLogEntry
@@ -26,6 +28,99 @@ _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
 _MAX_CHANGES = 200
 _LETTER_CHARS = 300
+
+_MAX_THROTTLED = 50_000
+_MAX_SPANS = 24
+"""A throttle counts for at most so many times what is kept."""
+
+_OVERLAP = 3
+"""The number of newest intervals that are always sent again, even if they have not changed."""
+
+
+class Interval(msgspec.Struct):
+    """The sums of one interval, in the form for the page."""
+
+    at: int
+    """Its start [epoch ms]."""
+    seq: int = 0
+    """The number of the state change that has changed it last."""
+    decisions: int = 0
+    admitted: int = 0
+    """Effective mutations admitted."""
+    rejected: int = 0
+    throttled: int = 0
+    """The number of buckets with a throttled sender."""
+    wait: int = 0
+    """The longest throttle time [ms]."""
+    p50: int | None = None
+    """The median time from request to decision [ms]; None if no client waited for a decision."""
+    p99: int | None = None
+    letters: int = 0
+
+
+class Load:
+    """The sums of each interval, of all tenants or of some."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._intervals: dict[int, Interval] = {}
+        self._latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        self._throttled_until: dict[str, int] = {}
+
+    def add(self, decision: Summary) -> None:
+        """Add a decision."""
+        interval = self._at(decision.at, decision.seq)
+        interval.decisions += 1
+        interval.admitted += decision.admitted
+        interval.rejected += decision.rejected
+        interval.wait = max(interval.wait, decision.wait)
+        if decision.latency is not None:
+            self._latencies[interval.at][_rounded(decision.latency)] += 1
+        if decision.wait:
+            self._count_throttled(decision)
+
+    def add_letter(self, at: int, seq: int) -> None:
+        """Count a dead letter whose record has the timestamp `at` (epoch ms), as the state change `seq`."""
+        self._at(at, seq).letters += 1
+
+    def _count_throttled(self, decision: Summary) -> None:
+        """Count the bucket in each interval until its throttle ends, also in future ones, once in each."""
+        start = max(self._span.start_of(decision.at), self._throttled_until.get(decision.bucket, 0))
+        end = decision.at + min(decision.wait, _MAX_SPANS * self._span.kept)
+        if start < end and len(self._throttled_until) >= _MAX_THROTTLED:
+            self._throttled_until.clear()  # clients can make up client-ids; their intervals may count twice then
+        while start < end:
+            self._at(start, decision.seq).throttled += 1
+            start += self._span.width
+            self._throttled_until[decision.bucket] = start
+
+    def expire(self, now: int) -> None:
+        """Drop the intervals that end before what is kept."""
+        oldest = now - self._span.kept
+        for start in [start for start in self._intervals if start + self._span.width <= oldest]:
+            del self._intervals[start]
+            self._latencies.pop(start, None)
+        for bucket in [bucket for bucket, until in self._throttled_until.items() if until <= oldest]:
+            del self._throttled_until[bucket]
+
+    def intervals(self, now: int, after_seq: int = 0) -> list[Interval]:
+        """Return the intervals up to `now` (epoch ms) that have changed since a state change, and the newest ones."""
+        newest = self._span.start_of(now) - (_OVERLAP - 1) * self._span.width
+        return [
+            msgspec.structs.replace(
+                interval,
+                p50=_percentile(self._latencies.get(start, Counter()), 50),
+                p99=_percentile(self._latencies.get(start, Counter()), 99),
+            )
+            for start, interval in sorted(self._intervals.items())
+            if start <= now and (interval.seq > after_seq or start >= newest)
+        ]
+
+    def _at(self, moment: int, seq: int) -> Interval:
+        start = self._span.start_of(moment)
+        interval = self._intervals.setdefault(start, Interval(start))
+        interval.seq = seq
+        return interval
 
 
 @dataclass
@@ -42,7 +137,7 @@ class View:
     """The state that it has received."""
     seq: int = 0
     """The last change of it."""
-    load: Load = field(default_factory=Load)
+    load: Load | None = None
     """The load of the tenants that it shows, unless it shows all."""
 
     def shows(self, *names: str) -> bool:
@@ -56,36 +151,48 @@ class View:
         return start <= decision.at < end and not (self.only_rejected and is_smooth)
 
 
-class LiveState:
-    """The last hour of a deployment. One thread writes it, and others may read it."""
+class PageState:
+    """The model of the page: a deployment's last hour, or a period. One thread writes it, and others may read it."""
 
-    def __init__(self, settings: Settings, now: int) -> None:
+    def __init__(self, settings: Settings, now: int, span: Span = LAST_HOUR) -> None:
         """Start empty, at `now` (epoch ms)."""
         self.id = secrets.token_hex(8)
+        self._span = span
         self._lock = threading.Lock()
         self._seq = 0
-        self._load = Load()
-        self._decisions = RecentDecisions()
-        self._tenants = Tenants(settings.quota.window, Policy.of(settings), now)
+        self._load = Load(span)
+        self._order = RunningOrder()
+        self._decisions = RecentDecisions(span.kept)
+        self._tenants = Tenants(settings.quota.window, Policy.of(settings), now, span.kept)
         self._describer = ChangeDescriber()
         self._changes: list[tuple[int, DescribedChange]] = []
         self._entries: list[QuotaLogEntry] = []
-        self._letter = ""
+        self._letter = 0, ""
 
-    def record(self, received: ReceivedAnswer) -> None:
-        """Add an answer; copies count once."""
-        answer = received.answer
+    def record(self, answer: Decision | DeadLetter, at: int | None) -> None:
+        """Add an answer whose record has the timestamp `at` (epoch ms); None if nobody waited. Copies count once."""
+        if isinstance(answer, DeadLetter):
+            self.record_letter(answer.error, at or answer.timestamp or 0)
+            return
+        with self._lock:
+            if answer.decision_id in self._decisions:
+                return
+            self._seq += 1
+            received_at = answer.timestamp if at is None else at
+            counts, decision = MutationCounts.of(answer), as_received(answer, received_at)
+            place, *_ = self._order.place(position_of(decision))
+            summary = summarize(decision, counts, at, place, self._seq)
+            self._decisions.add(answer, summary, received_at)
+            self._load.add(summary)
+            self._tenants.record(decision, counts, self._seq)
+
+    def record_letter(self, error: str, at: int) -> None:
+        """Count a dead letter whose record has the timestamp `at` (epoch ms)."""
         with self._lock:
             self._seq += 1
-            if isinstance(answer, DeadLetter):
-                self._load.add_letter(received.at, self._seq)
-                self._letter = printable(answer.error)[:_LETTER_CHARS]
-            elif answer.decision_id not in self._decisions:
-                counts, decision = MutationCounts.of(answer), as_received(answer, received.at)
-                summary = summarize(decision, counts, received.at, self._seq)
-                self._decisions.add(received, answer, summary)
-                self._load.add(summary)
-                self._tenants.record(decision, counts, self._seq)
+            self._load.add_letter(at, self._seq)
+            if at >= self._letter[0]:
+                self._letter = at, printable(error)[:_LETTER_CHARS]
 
     def add_changes(self, entries: list[QuotaLogEntry]) -> None:
         """Add records of the quota log, in its order."""
@@ -104,14 +211,14 @@ class LiveState:
             self._load.expire(now)
             self._decisions.expire(now)
             if changed:
-                self._entries = without_old_clusters(self._entries, now - KEPT_MS)
+                self._entries = without_old_clusters(self._entries, now - self._span.kept)
 
     def news(self, view: View, now: int) -> dict[str, Any]:
         """Return what a page has not received of its view yet; everything for a new page."""
         with self._lock:
             is_first, load = view.state != self.id, self._load
-            if is_first:
-                view.state, view.seq, view.load = self.id, 0, Load()
+            if is_first or view.load is None:
+                view.state, view.seq, view.load = self.id, 0, Load(self._span)
             fresh = [summary for summary in self._decisions.since(view.seq) if view.shows(summary.user, summary.client)]
             if view.text:
                 load = view.load
@@ -129,7 +236,7 @@ class LiveState:
                 "decisions": list(islice(filter(view.lists, fresh), _FIRST_DECISIONS if is_first else _MAX_DECISIONS)),
                 "oldest": self._decisions.oldest_at,
                 "changes": [change for changed, change in reversed(self._changes) if changed > view.seq],
-                "letter": self._letter,
+                "letter": self._letter[1],
             }
             view.seq = self._seq
             return news
@@ -138,8 +245,7 @@ class LiveState:
         """Return the row of a tenant, by the key of its bucket, and its newest decisions, newest first."""
         with self._lock:
             rows = (row for _, row in self._tenants.rows(lambda *_: True) if row.key == bucket)
-            decisions = (summary for summary in self._decisions.since(0) if summary.bucket == bucket)
-            return {"tenant": next(rows, None), "decisions": list(islice(decisions, count))}
+            return {"tenant": next(rows, None), "decisions": self._decisions.of_bucket(bucket)[: -count - 1 : -1]}
 
     def find(self, decision_id: str) -> Decision | None:
         """Return a decision by its id; None if it is not stored."""
@@ -151,7 +257,7 @@ class LiveState:
         return self._entries
 
     def records(self) -> list[bytes]:
-        """Return the records of all decisions, in the order of their requests."""
+        """Return the records of all decisions, those of each bucket in its order."""
         with self._lock:
             return self._decisions.records()
 
@@ -170,3 +276,17 @@ def without_old_clusters(entries: list[QuotaLogEntry], since: int) -> list[Quota
     in_force = max(old, key=lambda number: (moments[number], number), default=None)
     replaced = {*old} - {in_force}
     return [entry for number, entry in enumerate(entries) if number not in replaced]
+
+
+def _rounded(latency_ms: int) -> int:
+    """Round to two digits, so that an interval has at most a few hundred different values."""
+    return round(latency_ms, min(0, 2 - len(str(latency_ms))))
+
+
+def _percentile(counts: Counter[int], percent: int) -> int | None:
+    left = counts.total() * percent // 100
+    for value, count in sorted(counts.items()):
+        left -= count
+        if left < 0:
+            return value
+    return max(counts, default=None)

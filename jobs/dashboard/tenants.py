@@ -1,11 +1,11 @@
-"""The tenants of the last hour and the state of their buckets; all clients that share a bucket are one tenant."""
+"""The tenants and the state of their buckets; all clients that share a bucket are one tenant."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
-from jobs.metrics.totals import MutationCounts
+from jobs.metrics.totals import LastDecision, MutationCounts
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
 from quota.algorithms.token_bucket import Bucket, tokens_at
@@ -16,8 +16,9 @@ from quota.records.levels import Limit, Resolution
 from quota.records.quota_log import Window
 from quota.text import format_tags, legible
 
-_MINUTE_MS = 60_000
-_KEPT_MINUTES = 60
+_PARTS = 60
+"""The number of parts of the time that is kept, by which old counts are dropped."""
+
 MAX_TENANTS = 5000
 
 
@@ -53,40 +54,40 @@ class TenantRow(msgspec.Struct, frozen=True):
     retry_at: int
     """The time until which a sender is throttled [epoch ms]."""
     admitted: int
-    """The effective mutations of the last hour."""
+    """The effective mutations of the time that is kept."""
     rejected: int
 
 
 @dataclass(slots=True)
 class _Tenant:
-    """A tenant with its counts per minute."""
+    """A tenant with its counts in each part of the time that is kept."""
 
-    last: Decision
-    """The newest decision, without its topics."""
+    last: LastDecision
+    """The last decision of the bucket, without its topics."""
     seq: int = 0
     retry_at: int = 0
-    minutes: dict[int, list[int]] = field(default_factory=dict)
+    parts: dict[int, list[int]] = field(default_factory=dict)
     row: TenantRow | None = None
     is_stale: bool = True
 
-    def counts(self, now: int) -> tuple[int, int]:
-        """Return the effective mutations of the last hour that were admitted, and those that were rejected."""
-        first = now // _MINUTE_MS - _KEPT_MINUTES
-        for minute in [counted for counted in self.minutes if counted <= first]:
-            del self.minutes[minute]
-        admitted, rejected = (sum(column) for column in zip(*self.minutes.values(), (0, 0), strict=True))
+    def counts(self, newest: int) -> tuple[int, int]:
+        """Return the effective mutations that were admitted, and those that were rejected, up to the newest part."""
+        for part in [counted for counted in self.parts if counted <= newest - _PARTS]:
+            del self.parts[part]
+        admitted, rejected = (sum(column) for column in zip(*self.parts.values(), (0, 0), strict=True))
         return admitted, rejected
 
 
 class Tenants:
     """A bounded number of tenants by the keys of their buckets, because clients can make up client-ids."""
 
-    def __init__(self, window: Window, policy: Policy, now: int) -> None:
+    def __init__(self, window: Window, policy: Policy, now: int, kept_ms: int) -> None:
         """Start without tenants at `now` (epoch ms)."""
         self._window = window
         self._policy = policy
         self._tenants: dict[str, _Tenant] = {}
-        self._minute = now // _MINUTE_MS
+        self._kept_ms = kept_ms
+        self._part = self._part_of(now)
         self.left_out = 0
         """The number of tenants that were dropped because there were too many."""
 
@@ -98,24 +99,26 @@ class Tenants:
         if tenant is None:
             if len(self._tenants) >= MAX_TENANTS:
                 self._drop_quietest()
-            tenant = self._tenants[key] = _Tenant(bare)
-        elif decision.timestamp >= tenant.last.timestamp:
-            tenant.last = bare
+            tenant = self._tenants[key] = _Tenant(LastDecision(bare))
+        tenant.last.add(bare)
         tenant.seq, tenant.is_stale = seq, True
-        sums = tenant.minutes.setdefault(decision.timestamp // _MINUTE_MS, [0, 0])
+        sums = tenant.parts.setdefault(self._part_of(decision.timestamp), [0, 0])
         sums[0] += counts.mutations_admitted
         sums[1] += counts.mutations_rejected
         if decision.retry_at > decision.timestamp and decision.observed is None:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
 
+    def _part_of(self, moment: int) -> int:
+        return moment * _PARTS // self._kept_ms
+
     def refresh(self, now: int, quotas: CallbackTimeline, seq: int, *, changed: bool) -> None:
-        """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour."""
-        oldest = now - _KEPT_MINUTES * _MINUTE_MS
-        quiet = [key for key, tenant in self._tenants.items() if max(tenant.last.timestamp, tenant.retry_at) < oldest]
-        for key in quiet:
+        """Compute the rows that decisions or a quota change affect, and drop tenants whose requests are too old."""
+        oldest = now - self._kept_ms
+        for key in [key for key, tenant in self._tenants.items() if max(_last_at(tenant), tenant.retry_at) < oldest]:
             del self._tenants[key]
-        changed = changed or now // _MINUTE_MS != self._minute  # the counts of the last hour have changed
-        self._minute = now // _MINUTE_MS
+        part = self._part_of(now)
+        changed = changed or part != self._part  # the counts have changed
+        self._part = part
         for key, tenant in self._tenants.items():
             if tenant.is_stale or changed:
                 row = self._row(key, tenant, now, quotas)
@@ -132,7 +135,7 @@ class Tenants:
         ]
 
     def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline) -> TenantRow:
-        last = tenant.last
+        last = tenant.last.decision
         tags = last.tags
         resolution = self._resolve(last, now, quotas)
         level = self._level(last, resolution, now)
@@ -147,7 +150,7 @@ class Tenants:
             (tags.user, tags.client_id),
             bool(resolution and resolution.shadow),
             tenant.retry_at,
-            *tenant.counts(now),
+            *tenant.counts(self._part),
         )
 
     def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline) -> Resolution | None:
@@ -172,7 +175,11 @@ class Tenants:
 
     def _drop_quietest(self) -> None:
         """Drop a tenth of the tenants: those whose last decisions are the oldest."""
-        oldest = sorted(self._tenants, key=lambda key: self._tenants[key].last.timestamp)[: MAX_TENANTS // 10]
+        oldest = sorted(self._tenants, key=lambda key: _last_at(self._tenants[key]))[: MAX_TENANTS // 10]
         for key in oldest:
             del self._tenants[key]
         self.left_out += len(oldest)
+
+
+def _last_at(tenant: _Tenant) -> int:
+    return tenant.last.decision.timestamp

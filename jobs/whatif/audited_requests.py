@@ -10,7 +10,7 @@ from typing import TypeVar
 import duckdb
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.audit.decisions import NEWEST, read_decisions
+from jobs.audit.decisions import NEWEST, read_answers
 from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.tables.reader import bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables.specs import DECISIONS
@@ -22,6 +22,7 @@ from quota.errors import NotFound
 from quota.records.decision import Decision
 from quota.records.fields import MAX_EPOCH_MS
 from quota.settings import Settings
+from quota.text import quoted
 from quota.timeline.change import to_change
 from quota.whatif.effects import Period
 from quota.whatif.evaluation import Result, evaluate
@@ -40,9 +41,12 @@ _THREADS = 1
 
 _ROWS = """
 CREATE VIEW rows AS
-SELECT * FROM (FROM columns UNION ALL BY NAME FROM files) WHERE epoch_ms("timestamp") BETWEEN {first} AND {last}
+SELECT * FROM (FROM columns UNION ALL BY NAME FROM files)
+WHERE epoch_ms("timestamp") BETWEEN {first} AND {last} AND {of_user}
 """
 """The rows of a period. A file lacks the columns that were added after it was written."""
+
+_BOUNDS = 'SELECT count(*), epoch_ms(min("timestamp")), epoch_ms(max("timestamp")) FROM rows'
 
 _LATE = f"""
 CREATE TABLE late AS
@@ -74,48 +78,58 @@ class AuditedRequests:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, settings: Settings, period: Period) -> None:
         self._db, self._settings = db, settings
-        ((self._count,),) = db.execute("SELECT count(*) FROM rows").fetchall()
+        ((self._count, first, last),) = db.execute(_BOUNDS).fetchall()
+        self.bounds: tuple[int, int] = first, last
+        """The times of the first and the last request [epoch ms]."""
         ((late_ms,),) = db.execute('SELECT max(epoch_ms(newest) - epoch_ms("timestamp")) FROM late').fetchall()
         self._days = [day for (day,) in db.execute(_DAYS).fetchall()]
         self.period = replace(period, late_ms=late_ms or 0)
 
     def __iter__(self) -> Iterator[Decision]:
         """Yield the decisions by time, but those of a partition, and so of its buckets, in the partition's order."""
+        return (decision for decision, _ in self.answers())
+
+    def answers(self) -> Iterator[tuple[Decision, int]]:
+        """Yield the decisions in the same order, each with the time at which it was written to its topic [epoch ms]."""
         with read_errors(self._settings), progress(f"sorting {self._count:,} decisions") as tell:
             days = pairwise([*self._days, "infinity"])
-            for number, decision in enumerate(chain.from_iterable(starmap(self._of_day, days))):
+            for number, answer in enumerate(chain.from_iterable(starmap(self._of_day, days))):
                 if number % _STEP == 0:
                     tell(f"reading decisions: {number:,} of {self._count:,}")
-                yield decision
+                yield answer
 
-    def _of_day(self, day: object, following: object) -> Iterator[Decision]:
+    def _of_day(self, day: object, following: object) -> Iterator[tuple[Decision, int]]:
         query = _IN_ORDER.format(day=day, next=following)
-        return read_again(self._db, lambda: read_decisions(self._db.sql(query)))
+        return read_again(self._db, lambda: read_answers(self._db.sql(query)))
 
 
 @contextmanager
-def open_requests(settings: Settings, period: Period, *, with_earlier: bool = False) -> Iterator[AuditedRequests]:
-    """Provide the audited requests of a period, at least one, or also those before it."""
+def open_requests(
+    settings: Settings, period: Period, *, with_earlier: bool = False, user: str | None = None
+) -> Iterator[AuditedRequests]:
+    """Provide the audited requests of a period, or also those before it, or only those of a user; at least one."""
     since, until = (0 if with_earlier else period.since or 0), period.until
     with read_errors(settings):
         table = open_table(settings, DECISIONS)
     days = None if with_earlier else _date_of(period.since), _date_of(until)
     with bounded_duckdb(_MEMORY) as db, table.files(*days) as files:
         with read_errors(settings):
-            _create_rows(db, files, since, MAX_EPOCH_MS if until is None else until - 1)
+            _create_rows(db, files, since, MAX_EPOCH_MS if until is None else until - 1, user)
             found = db.execute(_FOUND, {"since": period.since or 0}).fetchall()
         if not found:
-            why = ", run mutation-quota audit first" if period == Period() else " in that period"
-            raise NotFound(f"there are no decisions to replay: the table has none{why}")
+            why = ", run mutation-quota audit first" if period == Period() and user is None else " in that period"
+            whose = "" if user is None else f" of user {quoted(user)}"
+            raise NotFound(f"there are no decisions{whose}: the table has none{why}")
         yield AuditedRequests(db, settings, period)
 
 
-def _create_rows(db: duckdb.DuckDBPyConnection, files: Sequence[str], first: int, last: int) -> None:
+def _create_rows(db: duckdb.DuckDBPyConnection, files: Sequence[str], first: int, last: int, user: str | None) -> None:
     columns = to_arrow_schema(DECISIONS.schema, timezone="UTC").empty_table()
     db.execute(f"SET threads = {_THREADS}")
     db.register("columns", columns)
     (db.read_parquet(files, union_by_name=True) if files else db.from_arrow(columns)).create_view("files")
-    db.execute(_ROWS.format(first=first, last=last))
+    of_user = "true" if user is None else "\"user\" = '{}'".format(user.replace("'", "''"))
+    db.execute(_ROWS.format(first=first, last=last, of_user=of_user))
     list(read_again(db, lambda: iter(db.execute(_LATE).fetchall())))
 
 

@@ -50,7 +50,7 @@ def open_lines(path: str) -> BinaryIO:
 
 
 class FileRequests:
-    """The requests of a file in the order of its lines, as decisions without quotas; each iteration reads the file."""
+    """The requests of a file in the order of its lines, as decisions; each iteration reads the file."""
 
     outcome = "without quotas"
 
@@ -60,6 +60,8 @@ class FileRequests:
         self._since = None if with_earlier else period.since
         self.source = self.path = file
         """`path` is the file to read: a copy if `source` can be read only once."""
+        self.quotas = CallbackTimeline()
+        """The quotas that decide them, by default none."""
         self._has_warned = False
 
     def __iter__(self) -> Iterator[Decision]:
@@ -67,8 +69,9 @@ class FileRequests:
         valid, in_period, errors, first_error = 0, 0, 0, ""
         settings = self._settings
         with open_lines(self.path) as lines, progress(f"reading {self.source}"):
-            algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
-            for answer in simulate(lines, CallbackTimeline(), algorithm, settings.topics.requests, Policy.of(settings)):
+            policy = Policy.of(settings)
+            algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window, policy.deduplication)
+            for answer in simulate(lines, self.quotas, algorithm, settings.topics.requests, policy):
                 if isinstance(answer, DeadLetter):
                     errors += 1
                     first_error = first_error or f"line {answer.source.offset + 1}: {answer.error}"
@@ -128,5 +131,5 @@ def backtest_file(
     with open_requests(settings, file, Period(since, until), with_earlier=True) as requests:
         result = evaluate(requests, parsed, requests.outcome, requests.period)
     if not result.outcomes:
-        raise NotFound(f"there are no decisions to replay: {file} has none in that period")
+        raise NotFound(f"there are no decisions: {file} has none in that period")
     return result

@@ -110,7 +110,7 @@ class BucketBefore(msgspec.Struct, frozen=True, omit_defaults=True):
 class Decision(msgspec.Struct, frozen=True):
     """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations.
 
-    Its costs are stated here for Python, and in `jobs.report.queries` for SQL.
+    Its costs are stated here for Python, and in `docs/reference/tables.md` for SQL.
     """
 
     decision_id: str

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from jobs.dashboard.feed import Contact, Feed
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord, Window
@@ -43,6 +42,6 @@ class GivenFeed(Feed):
         self.count += 3
         _, decisions = decide_all(*requests, algorithm=TokenBucket(Window()))
         for decision in decisions:
-            self.state.record(ReceivedAnswer(replace(decision, **names), at + 200))
+            self.state.record(replace(decision, **names), at + 200)
         self.state.refresh(at, self.quotas, changed=False)
         return decisions

@@ -10,14 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow.dataset as ds
-
+from jobs.dashboard.report import ReportScope, report_on_tables
 from jobs.dashboard.server import serve_dashboard
-from jobs.report.aggregation import ReportScope, compute_figures
-from jobs.report.page import Origin, render_page
-from jobs.report.uplot import load_library
 from quota.algorithms.token_bucket import TokenBucket
-from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window
@@ -27,7 +22,7 @@ from tests.browser.given_feed import GivenFeed
 from tests.browser.window import headless_chromium, set_window
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import request_json
-from tests.support.tables import arrow_tables, rows_of_a_day
+from tests.support.tables import rows_of_a_day, write_tables
 from tests.support.waiting import until
 
 _FOLDER = CHECKOUT / "docs" / "how-to" / "pictures"
@@ -50,9 +45,10 @@ def main():
         sys.exit("pictures: install chromium and chromedriver (apt-get install chromium chromium-driver)")
     with headless_chromium(*paths) as driver, tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "report.html")
-        tables = {name: ds.dataset(table) for name, table in arrow_tables(**rows_of_a_day()).items()}
-        origin = Origin("Of the audit's tables of a day that is made up.")
-        page.write_text(render_page(compute_figures(tables, ReportScope()), load_library(), origin), encoding="utf-8")
+        tables = load_settings([f"storage.root={folder}/root"], environment={}, with_default_file=False)
+        write_tables(tables, **rows_of_a_day())
+        html = report_on_tables(tables, ReportScope()).page
+        page.write_text(html.replace(f"in {folder}/root, for Kafka at", "of a day that is made up, for Kafka at"))
         driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         for scheme, name in (("light", "report.png"), ("dark", "report-dark.png")):
             set_window(driver, _WIDTH, _HEIGHT, scheme)
@@ -80,7 +76,7 @@ def _busy_feed(settings):
             lines.append((round(at), request_json(*sizes, timestamp=round(at), user=user, client_id=client)))
             at += chance.expovariate(1 / seconds) * 1000
     for answer in simulate((line for _, line in sorted(lines)), feed.quotas, TokenBucket(Window())):
-        feed.state.record(ReceivedAnswer(answer, answer.timestamp + round(chance.lognormvariate(5.3, 0.45))))
+        feed.state.record(answer, answer.timestamp + round(chance.lognormvariate(5.3, 0.45)))
     feed.state.refresh(now_ms(), feed.quotas, changed=False)
     return feed
 

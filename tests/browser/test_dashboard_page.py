@@ -10,7 +10,6 @@ from selenium.webdriver.common.keys import Keys
 
 from jobs.dashboard.feed import Contact
 from jobs.dashboard.server import serve_dashboard
-from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
@@ -200,7 +199,7 @@ def test_a_dragged_period_is_that_of_all_charts_and_of_the_decisions(page, feed)
 def test_tenants_are_sorted_by_a_column(page, feed):
     """Bob has rejected mutations, alice the most admitted ones."""
     feed.storm(user="bob", user_tag="bob")
-    feed.state.record(ReceivedAnswer(decided(400, at=now_ms(), rate=50.0), now_ms()))
+    feed.state.record(decided(400, at=now_ms(), rate=50.0), now_ms())
     feed.state.refresh(now_ms(), feed.quotas, changed=False)
     until(lambda: len(rows(page, "tenants-table")) == 2)
     for head, first in (("Mutations admitted", "alice"), ("Mutations rejected", "bob")):

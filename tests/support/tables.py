@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,8 +35,12 @@ def moment(ms):
 
 def decision(at, *, user="alice", client="", admitted=(), rejected=(), throttled_ms=0, latency_ms=100, **fields):  # noqa: PLR0913
     """Return a row of `decisions`; `admitted` and `rejected` are the partitions of its topics."""
-    topics = [{"name": "t", "partitions": partitions, "error_code": 0} for partitions in admitted]
-    topics += [{"name": "t", "partitions": partitions, "error_code": 89} for partitions in rejected]
+    answers = [(0, "NONE", admitted), (89, "THROTTLING_QUOTA_EXCEEDED", rejected)]
+    topics = [
+        {"name": "t", "partitions": partitions, "error_code": code, "error": error}
+        for code, error, sizes in answers
+        for partitions in sizes
+    ]
     row = {
         "date": moment(at).date(),
         "decision_id": f"requests-0-{at}",
@@ -45,13 +50,20 @@ def decision(at, *, user="alice", client="", admitted=(), rejected=(), throttled
         "retry_at": moment(at + throttled_ms),
         "user": user,
         "client_id": client or "<none>",
+        "request_id": "r",
+        "operation": "CREATE_TOPICS",
+        "mode": "STRICT",
+        "outcome": "REJECTED" if rejected else "ADMITTED",
         "validate_only": False,
         "user_tag": user,
         "client_tag": client,
         "more_tags": [],
         "quota": 5.0,
         "burst": 55.0,
+        "tokens_before": 55.0,
         "tokens": 55.0,
+        "controller_throttle_ms": throttled_ms,
+        "request_throttle_ms": 0,
         "throttle_time_ms": throttled_ms,
         "topics": topics,
     }
@@ -106,6 +118,12 @@ def write_tables(settings, versions=(), **rows):
     for table in TABLES:
         version = dict(versions).get(table.name, str(table.version))
         write_deltalake(create_table(settings, table, version), tables[table.name], mode="append")
+
+
+def data_of(page):
+    """Return the data in the page of a report."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
 
 
 def append_rows(settings, name, *rows, version=None):

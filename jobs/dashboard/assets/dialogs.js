@@ -3,19 +3,6 @@
 const dialog = document.getElementById("dialog");
 const dialogTitle = document.getElementById("dialog-title");
 
-async function ask(path, options = {}) {
-  let answer;
-  try {
-    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
-  } catch {
-    throw new Error("The dashboard does not respond. Is it still running?");
-  }
-  if (!(answer.headers.get("content-type") ?? "").startsWith("application/json")) throw new Error((await answer.text()).trim());
-  const value = await answer.json();
-  if (!answer.ok) throw new Error(value.error);
-  return value;
-}
-
 // Opens the dialog of the address, if there is one, or closes it.
 function showDialog() {
   const wanted = ["decision", "tenant"].find((key) => address.has(key));
@@ -41,32 +28,20 @@ async function openDialog(title, load) {
   if (dialog.opened === opened) put("dialog-body", ...content);
 }
 
-function openExplanation(id) {
-  openDialog(`Decision ${id}`, async () => {
-    const found = await ask(`/api/decisions/${encodeURIComponent(id)}`);
-    const lines = element("dl", { class: "lines" });
-    for (const [part, text] of found.lines) lines.append(element("dt", {}, part), element("dd", {}, name(text)));
-    return [
-      element("p", { class: "done" }, name(found.summary)),
-      lines,
-    ];
-  });
-}
-
 function openTenant(key) {
   openDialog("Decisions of a tenant", async () => {
-    const { tenant, decisions: found } = await ask(`/api/buckets?key=${encodeURIComponent(key)}`);
-    if (tenant === null) return [sentence(`No tenant with the bucket ${key} has sent requests in the last hour.`)];
+    const { tenant, decisions: found } = await decisionsOf(key);
+    if (tenant === null) return [sentence(`No tenant with the bucket ${key} has sent requests ${IN_PERIOD}.`)];
     setText(dialogTitle, `Decisions of ${tenant.name}`);
     const place = element("div", { id: "tenant-decisions" });
     put("dialog-body", place);  // the table finds its element in the page
     const made = makeDecisions("tenant-decisions", tenant.user === "*", tenant.client === "*");
-    made.show(found, (each) => each.id, "Its decisions are no longer stored.");
+    made.show(found, (each) => each.id, SAVED ? "None of the decisions in this page." : "Its decisions are no longer stored.");
     return [
       sentence(tenant.level
         ? `Quota: ${rate(tenant.level.rate)}, at most ${rounded(tenant.level.burst)} at once` +
           `${tenant.entity ? `, set for ${tenant.entity}` : ""}.`
-        : "No quota applies now."),
+        : SAVED ? "No quota applied at the end of the period." : "No quota applies now."),
       place,
     ];
   });

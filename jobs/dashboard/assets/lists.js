@@ -1,7 +1,6 @@
 // The tenants, the decisions and the quota changes.
 
 const MAX_ROWS = 200;
-const timeOfDay = (ms) => new Date(ms).toISOString().slice(11, 23);
 
 // The tokens of a bucket now, computed from those at its last decision.
 function tokensNow(level, now) {
@@ -20,7 +19,7 @@ function rounded(tokens) {
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
     ["Tenant", "Bucket", ["#Rate", "rate"], ["#Throttled for", "wait"], ["#Mutations admitted", "admitted"],
-      ["#Mutations rejected", "rejected"], "Quota"],
+      ["#Mutations rejected", "rejected"], ...(SAVED ? [] : ["Quota"])],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => visit({ tenant: parts.item.key, decision: "" }));
@@ -39,9 +38,11 @@ function makeTenants() {
       parts.bucket.append(parts.level, parts.amount);
       parts.row = element("tr", {}, element("th", { scope: "row" }, button),
         parts.bucket, parts.rate, parts.wait, parts.admitted, parts.rejected);
-      const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
-      tryIt.addEventListener("click", () => beginTrial(parts.item));
-      parts.row.append(element("td", {}, tryIt));
+      if (!SAVED) {
+        const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
+        tryIt.addEventListener("click", () => beginTrial(parts.item));
+        parts.row.append(element("td", {}, tryIt));
+      }
       return parts;
     },
     (parts, item) => {
@@ -81,8 +82,8 @@ function makeDecisions(id, withUser = true, withClient = true) {
     (item) => {
       const button = element("button", {
         type: "button", class: "link time",
-        "aria-label": `${timeOfDay(item.at)}, ${item.user}, ${item.client}, ${ANSWERS[item.outcome]}: explain`,
-      }, timeOfDay(item.at));
+        "aria-label": `${exactTimeOf(item.at)}, ${item.user}, ${item.client}, ${ANSWERS[item.outcome]}: explain`,
+      }, exactTimeOf(item.at));
       const rejected = item.outcome !== "ADMITTED";
       const answer = element("span", { class: rejected ? "answer rejected" : "answer" },
         (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : ""));

@@ -1,6 +1,5 @@
-// Charts that follow the current time.
+// The charts, of which each has a sentence and a table that say the same.
 
-const WIDTH = 5000;
 const ZERO = { decisions: 0, admitted: 0, rejected: 0, throttled: 0, wait: 0, p50: null, p99: null, letters: 0 };
 const SECONDS = WIDTH / 1000;
 const HEIGHT = 160;
@@ -32,7 +31,7 @@ const PLOTS = {
     lines: [{ label: "throttled", color: "--rejected", value: (at) => at.throttled }],
     text: ([throttled], time) => {
       const top = highest(throttled);
-      return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "No tenant was throttled in this period.";
+      return top.value > 0 ? `At most ${counted(top.value, "tenant")} in one interval, at ${time(top.bin)}.` : "No tenant was throttled in this period.";
     },
   },
   wait: {
@@ -58,7 +57,7 @@ const PLOTS = {
       return top.value === null
         ? "No request was decided in this period."
         : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${duration(p50[top.bin])}, and ` +
-          `${percent(0.99)} within ${duration(top.value)}.${cutText(axisEnd(p99))}`;
+          `${measured("99", "%")} within ${duration(top.value)}.${cutText(axisEnd(p99))}`;
     },
   },
 };
@@ -82,7 +81,7 @@ class Plot {
     this.times = times;
     this.shown = lines.map((line) => intervals.map(line.value));
     const drawn = lines.map((line, each) => (line.drawn ? intervals.map(line.drawn) : this.shown[each]));
-    setText(this.text, text(this.shown, (bin) => timeOfDay(times[bin]).slice(0, 8)));
+    setText(this.text, text(this.shown, (bin) => timeOf(times[bin])));
     const end = times[times.length - 1] + WIDTH;
     const xs = steps ? [...times, end] : times.map((time) => time + WIDTH / 2);
     const data = [xs, ...drawn.map((values) => (steps ? [...values, values[values.length - 1]] : values))];
@@ -94,7 +93,7 @@ class Plot {
   showTable() {
     if (!this.details.open || this.values.contains(document.activeElement)) return;
     const rows = this.times.map((time, bin) => [
-      element("th", { scope: "row" }, timeOfDay(time).slice(0, 8)),
+      element("th", { scope: "row" }, timeOf(time)),
       ...this.shown.map((values) => number(values[bin] === null ? "–" : fine.format(values[bin]))),
     ]).reverse();
     this.values.replaceChildren(table(`${this.plan.title}, ${this.plan.unit}`,
@@ -135,7 +134,7 @@ class Plot {
           values: (_, splits) => splits.map((value) => compact.format(value)) },
       ],
       series: [
-        { label: "UTC", value: (_, __, ___, bin) => timeOfDay(this.times[last(bin)]).slice(0, 8) },
+        { label: "UTC", value: (_, __, ___, bin) => timeOf(this.times[last(bin)]) },
         ...lines.map((line, each) => ({
           label: line.label,
           stroke: css(line.color),

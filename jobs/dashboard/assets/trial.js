@@ -56,7 +56,7 @@ function beginTrial(tenant) {
   }
   field("remove").checked = false;
   field("rate").value = tenant.level ? String(tenant.level.rate) : "";
-  const usual = tenant.level && tenant.level.rate * Number(document.documentElement.dataset.window);
+  const usual = tenant.level && tenant.level.rate * Number(PAGE.window);
   field("burst").value = tenant.level && Math.abs(tenant.level.burst - usual) > 1e-9 * usual ? String(tenant.level.burst) : "";
   forgetTrial();
   field("trial").scrollIntoView();
@@ -86,7 +86,7 @@ function describeQuota(wanted) {
 
 function trialResult({ entity, trial, command }, wanted) {
   const { recorded, tried } = trial;
-  const since = trial.since === null ? "" : ` since ${timeOfDay(trial.since).slice(0, 8)}`;
+  const since = trial.since === null ? "" : ` since ${timeOf(trial.since)}`;
   const parts = [element("h3", {}, name(entity), `: ${describeQuota(wanted)}`)];
   if (!recorded.requests) {
     parts.push(sentence(`This quota would have applied to none of the ${counted(trial.requests, "request")}${since}.`));

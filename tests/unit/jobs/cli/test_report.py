@@ -3,21 +3,16 @@
 import json
 import re
 
-import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.program import app
-from jobs.report import uplot
 from quota import __version__
 from quota.errors import BadInput, MutationQuotaError
-from quota.records import codec
-from quota.whatif.effects import CandidateOutcome, Sender, Totals
-from quota.whatif.evaluation import Replay, Result
 from tests.support.factories import request_json
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
-from tests.support.tables import DAY, HOUR, decision, letter, write_tables
+from tests.support.tables import DAY, HOUR, data_of, decision, letter, write_tables
 
 NASTY = "</script><script>alert(1)</script><!--"
 
@@ -38,19 +33,14 @@ def report(tmp_path):
     return _report
 
 
-def figures(page):
-    (text,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', page, re.DOTALL)
-    return json.loads(text)
-
-
-def test_the_page_holds_what_the_tables_do(report, settings):
+def test_the_page_is_one_file_with_its_data_and_the_licence_of_the_library(report, settings):
     write_tables(settings, decisions=[decision(DAY, admitted=[3]), decision(DAY + HOUR, admitted=[4])])
     page = report()
-    assert sum(figures(page)["total"]["admitted"]) == 7
+    assert sum(interval["admitted"] for interval in data_of(page)["intervals"]) == 7
     assert "var uPlot=function" in page
     assert "Copyright (c) 2022 Leon Sorokin" in page
     assert "uPlot 1.6.31" in page
-    assert ">What if<" not in page
+    assert "Try a quota" not in page
 
 
 def heading(page):
@@ -87,30 +77,7 @@ def test_programs_get_the_count_of_the_requests_that_were_selected_and_their_per
     selected = ["--from", "2026-11-21T01:00", "--to", "2026-11-21T03:00", "--user", "bob"]
     options = ["--output-file", "page.html", "--output", "json", "--set", f"storage.root={tmp_path}"]
     written = json.loads(run("report", *selected, *options, cwd=tmp_path).stdout)
-    assert written == {"file": "page.html", "from": DAY + HOUR, "to": DAY + 3 * HOUR, "requests": 2}
-
-
-LOAD = Totals(4, 1, admitted=9, rejected=1, throttled_seconds=2.5, newly_admitted=3, newly_rejected=0, peak=7)
-BACKTEST = Result(Replay(4, 0, []), [CandidateOutcome("twice as much", LOAD, [Sender("a", "app", LOAD)])])
-
-
-def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
-    write_tables(settings, decisions=[decision(DAY)])
-    (tmp_path / "comparison.json").write_bytes(codec.encode(BACKTEST))
-    page = report("--backtest", str(tmp_path / "comparison.json"))
-    assert ">What if<" in page
-    by = {"candidate": "twice as much", "load": msgspec.to_builtins(LOAD)}
-    tried = [by | {"sender": "all senders"}, by | {"sender": "user 'a', client-id 'app'"}]
-    assert figures(page)["candidates"] == {"tried": tried, "left_out": 0}
-
-
-def test_an_invalid_comparison_is_rejected(report, settings, tmp_path):
-    write_tables(settings, decisions=[decision(DAY)])
-    file = tmp_path / "comparison.json"
-    file.write_text("{}")
-    error = "not the output of backtest --output json: Object missing required field `replay`"
-    with pytest.raises(BadInput, match=f"^--backtest {file}: {error}"):
-        report("--backtest", str(file))
+    assert written == {"file": "page.html", "from": DAY + HOUR, "to": DAY + 2 * HOUR + 15_000, "requests": 2}
 
 
 def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
@@ -122,8 +89,7 @@ def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
     page = report("--user", NASTY)
     assert page.count("</script>") == 3
     assert NASTY not in page
-    (tenant,) = figures(page)["tenants"]
-    assert tenant["user"] == NASTY
+    (tenant,) = data_of(page)["tenants"]
     assert tenant["name"] == f"user '{NASTY}', client-id '{{{{policy}}}}\\u202e\\u2028\\x00'"
     assert "{{policy}}" in page  # a name is no place of the template
 
@@ -144,15 +110,3 @@ def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypa
         report()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
     assert page.read_text() == "an old one"
-
-
-def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
-    path, digest = uplot._SCRIPT  # noqa: SLF001
-    monkeypatch.setattr(uplot, "_SCRIPT", (path, digest[:-1] + "0"))
-    with pytest.raises(
-        MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; reinstall"
-    ):
-        uplot.load_library()
-    monkeypatch.setattr(uplot, "_PACKAGE", "no-such")
-    with pytest.raises(MutationQuotaError, match="which draws the charts, is not installed; run make setup"):
-        uplot.load_library()

@@ -5,11 +5,10 @@ import threading
 import pytest
 from starlette.testclient import TestClient
 
-from jobs.dashboard.app import Dashboard
 from jobs.dashboard.feed import Contact, Feed
 from jobs.dashboard.guard import Session
+from jobs.dashboard.server import Dashboard
 from quota.callbacks.timeline import CallbackTimeline
-from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.settings import load_settings
@@ -28,8 +27,8 @@ REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
 
 
 def received(decision, latency_ms=100):
-    """Return a decision as it is read from its topic."""
-    return ReceivedAnswer(decision, decision.timestamp + latency_ms)
+    """Return a decision, and the time at which it was written to its topic."""
+    return decision, decision.timestamp + latency_ms
 
 
 def quotas_of(*entries):
@@ -42,7 +41,7 @@ def quotas_of(*entries):
 def fill(state, *decisions, now=START, entries=(FIVE,)):
     """Give a state these decisions and entries, as of `now`."""
     for decision in decisions:
-        state.record(received(decision))
+        state.record(*received(decision))
     state.add_changes(list(entries))
     state.refresh(now, quotas_of(*entries), changed=True)
 
@@ -74,5 +73,5 @@ class Page:
 @pytest.fixture
 def page(monkeypatch):
     """Return a function that creates a dashboard from settings, which answers to a wrong token at once."""
-    monkeypatch.setattr("jobs.dashboard.app._WRONG_TOKEN_SECONDS", 0)
+    monkeypatch.setattr("jobs.dashboard.server._WRONG_TOKEN_SECONDS", 0)
     return Page

@@ -6,14 +6,15 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from jobs.dashboard.state import LiveState, View
+from jobs.dashboard.state import PageState, View
 from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.kafka.requests_and_answers import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
+from quota.records.decision import read_decision
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.records.record import Source
+from quota.records.request import Observed
 from quota.settings import load_settings
 from tests.support.factories import START, decided
 from tests.unit.jobs.dashboard.conftest import ALICE, DEBT, FIVE, REJECTED, fill, quotas_of, received
@@ -22,7 +23,7 @@ HOUR = 3_600_000
 
 
 def make_state(now=START):
-    return LiveState(load_settings(environment={}), now)
+    return PageState(load_settings(environment={}), now)
 
 
 def page_data(state, now=START, view=None, **shown):
@@ -45,7 +46,7 @@ def test_a_page_first_gets_everything_and_then_new_data():
     nothing = state.news(view, START)
     assert not nothing["first"]
     assert (nothing["decisions"], nothing["tenants"], nothing["changes"]) == ([], [], [])
-    state.record(received(REJECTED))
+    state.record(*received(REJECTED))
     state.refresh(START + 500, quotas_of(FIVE), changed=False)
     second = state.news(view, START + 500)
     assert [decision.id for decision in second["decisions"]] == ["mutation-requests-0-1"]
@@ -66,8 +67,8 @@ def test_a_view_has_the_load_the_tenants_and_the_decisions_of_the_names_that_it_
     """Alice gets 60 mutations, bob 7 of 9, and waits for 2 s."""
     state, view = filled(DEBT, of_bob(7, START, 1)), View("BOB".casefold())
     first = state.news(view, START)
-    state.record(received(of_bob(2, START + 100, 2, state=-10.0)))
-    state.record(received(REJECTED))
+    state.record(*received(of_bob(2, START + 100, 2, state=-10.0)))
+    state.record(*received(REJECTED))
     state.refresh(START + 600, quotas_of(FIVE), changed=False)
     then = state.news(view, START + 600)
     assert [(tenant.user, tenant.admitted, tenant.rejected) for tenant in then["tenants"]] == [("bob", 7, 2)]
@@ -119,7 +120,7 @@ def test_load_is_summed_up_per_five_seconds():
 def test_a_percentile_has_two_digits():
     state = make_state()
     for offset, latency in enumerate((8, 12, 1234)):
-        state.record(received(decided(1, at=START, offset=offset), latency))
+        state.record(*received(decided(1, at=START, offset=offset), latency))
     (interval,) = page_data(state)["intervals"]
     assert (interval.p50, interval.p99) == (12, 1200)
 
@@ -139,7 +140,7 @@ def test_a_tenant_that_need_not_wait_is_not_throttled_wherever_in_an_interval_it
 def test_a_throttled_tenant_counts_in_each_interval_until_its_throttle_ends(start, looks):
     """Rejected at -50 it waits 10 s: from 0 to 10 s, in two intervals of 5 s, at any time of the query."""
     state = make_state(now=start)
-    state.record(received(decided(1, at=START, state=-50.0)))
+    state.record(*received(decided(1, at=START, state=-50.0)))
     for now in looks:
         state.refresh(now, quotas_of(), changed=False)
     intervals = page_data(state, looks[-1])["intervals"]
@@ -183,7 +184,7 @@ def test_a_tenant_without_a_quota_has_no_level():
 def test_dead_letters_are_counted_and_the_last_one_is_shown():
     state = make_state()
     letter = DeadLetter(error="topics: missing", value="{}", timestamp=START, source=Source("mutation-requests", 0, 0))
-    state.record(ReceivedAnswer(letter, START))
+    state.record(letter, START)
     news = page_data(state)
     assert (news["intervals"][0].letters, news["letter"]) == (1, "topics: missing")
 
@@ -209,7 +210,7 @@ def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):
     state = make_state()
     for number in range(51):
         decision = replace(decided(1, at=START + number, offset=number), user_tag=f"u{number}")
-        state.record(received(decision))
+        state.record(*received(decision))
     state.refresh(START + 51, quotas_of(), changed=False)
     news = page_data(state)
     assert (news["buckets"], news["left_out"]) == (46, 5)
@@ -220,6 +221,38 @@ def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):
 def test_a_name_that_looks_like_another_is_spelled_out():
     (decision,) = page_data(filled(replace(DEBT, user="עלי")))["decisions"]
     assert decision.user == "'עלי' (spelled '\\u05e2\\u05dc\\u05d9')"
+
+
+@pytest.mark.parametrize("arrival", [(0, 1, 2), (2, 1, 0)])
+def test_after_a_clock_was_set_back_decisions_are_in_the_order_of_their_bucket(arrival):
+    """Offset 1 was decided after offset 0, though its time is a second earlier, and both before partition 1."""
+    decisions = [
+        decided(60, at=START + 1000, offset=0),
+        decided(1, at=START, state=-50.0, offset=1),
+        decided(1, at=START + 1500, state=-45.0, offset=0, partition=1),
+    ]
+    ids = ["mutation-requests-0-0", "mutation-requests-0-1", "mutation-requests-1-0"]
+    state = filled(*(decisions[number] for number in arrival), now=START + 2000)
+    assert [each.id for each in state.of_bucket('["alice",""]', 9)["decisions"]] == ids[::-1]
+    assert [read_decision(record).decision_id for record in state.records()] == ids
+
+
+def test_after_a_clock_was_set_back_a_tenant_has_the_level_of_the_later_offset():
+    state = filled(decided(60, at=START + 1000), decided(1, at=START, state=-50.0, offset=1), now=START + 1000)
+    news = page_data(state, START + 1000)
+    assert [row.level for row in news["tenants"]] == [BucketLevel(-50.0, START, 5.0, 55.0)]
+    assert [(each.id, each.place) for each in news["decisions"]] == [
+        ("mutation-requests-0-1", START + 1000),
+        ("mutation-requests-0-0", START + 1000),
+    ]
+
+
+def test_an_observed_request_has_no_latency_and_throttles_nobody():
+    observed = replace(decided(1, at=START, state=-50.0), observed=Observed(START, [0]))
+    news = page_data(filled(observed))
+    (interval,) = news["intervals"]
+    assert (interval.decisions, interval.p50, interval.throttled, interval.wait) == (1, None, 0, 0)
+    assert [(each.latency, each.wait) for each in news["decisions"]] == [(None, 0)]
 
 
 def cluster_at(moment, partitions, effective_at=None):
@@ -240,7 +273,7 @@ def test_decisions_dated_ahead_count_from_their_receipt_and_expire_after_an_hour
     state = make_state()
     for number, timestamp in enumerate((START + 24 * HOUR, START * 1000, START)):
         decision = replace(decided(60, at=START, offset=number), timestamp=timestamp, retry_at=timestamp + 1000)
-        state.record(ReceivedAnswer(decision, START))
+        state.record(decision, START)
     state.refresh(START, CallbackTimeline(), changed=True)
     data = page_data(state)
     assert [(interval.at, interval.decisions) for interval in data["intervals"]] == [(START // 5000 * 5000, 3)]

@@ -199,7 +199,7 @@ def test_settings_that_were_different_then_are_detected(backtested):
 
 
 def test_a_period_without_decisions_is_reported(backtested):
-    with pytest.raises(MutationQuotaError, match="no decisions to replay: the table has none in that period"):
+    with pytest.raises(MutationQuotaError, match="no decisions: the table has none in that period"):
         backtested(until=START)
 
 
@@ -270,7 +270,7 @@ def test_requests_in_shadow_are_decided_as_enforced(sized):
 @pytest.mark.parametrize(
     ("since", "until", "message"),
     [
-        (None, START, "there are no decisions to replay: the table has none in that period"),
+        (None, START, "there are no decisions: the table has none in that period"),
         (START + 3000, None, "the table has no charged requests in that period"),  # exempt, or not charged
     ],
 )

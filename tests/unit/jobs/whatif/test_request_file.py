@@ -107,7 +107,7 @@ def test_throttle_times_of_a_sender_that_overlap_count_once_and_end_with_the_per
 
 
 def test_a_period_without_requests_is_reported(backtested):
-    with pytest.raises(MutationQuotaError, match=r"no decisions to replay: .*requests\.jsonl has none in that period"):
+    with pytest.raises(MutationQuotaError, match=r"no decisions: .*requests\.jsonl has none in that period"):
         backtested(*FILE, since=START + 70_000)
 
 

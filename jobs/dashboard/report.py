@@ -1,0 +1,249 @@
+"""A report: the page with data of the audit's tables, or of a file of requests, instead of the topics."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate, repeat
+from operator import mul
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from msgspec.structs import replace
+
+from jobs.audit.quota_changes import read_quota_log
+from jobs.audit.quota_history import DescribedChange
+from jobs.audit.tables.reader import open_table, read_errors, to_datetime, to_epoch_ms
+from jobs.audit.tables.specs import DEAD_LETTERS
+from jobs.dashboard.decisions import Span
+from jobs.dashboard.page import Heading, save_page
+from jobs.dashboard.state import PageState, View
+from jobs.whatif import audited_requests, request_file
+from quota import __version__
+from quota.callbacks.instance import check_callbacks
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import ErrorCode, NotFound
+from quota.kafka.timing import now_ms
+from quota.records.decision import Decision, Outcome
+from quota.records.fields import MAX_EPOCH_MS
+from quota.settings import Settings
+from quota.text import format_time, plural, quoted
+from quota.timeline.change import to_change
+from quota.whatif.effects import Period
+
+INTERVALS = 300
+"""The largest number of intervals that a chart on a wide screen can show."""
+
+_NAMES = {code.value: code.name for code in ErrorCode}
+
+_DAY_MS = 86_400_000
+_UNITS = (("day", _DAY_MS), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
+_SECONDS = (
+    *(1, 2, 5, 10, 15, 30),
+    *(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * 3600 for hours in (1, 2, 3, 6, 12)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportScope:
+    """The requests in a report: those from `since` on and before `until` (epoch ms), and only those of a user."""
+
+    since: int | None = None
+    until: int | None = None
+    user: str | None = None
+
+    @property
+    def period(self) -> Period:
+        """The period."""
+        return Period(self.since, self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class FileQuotas:
+    """The quotas of a file, with its name for people."""
+
+    name: str
+    timeline: CallbackTimeline
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report, with the number of its requests and its period: from `start` to `end` (epoch ms, not included)."""
+
+    page: str
+    requests: int
+    start: int
+    end: int
+
+
+def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
+    """Return a report on the audit's tables; raises NotFound if no decision is in its scope."""
+    check_callbacks(settings.quota.callbacks)
+    with audited_requests.open_requests(settings, scope.period, user=scope.user) as requests:
+        with read_errors(settings):
+            letters = None if scope.user is not None else _Letters(settings, scope)
+            first, last = letters.widened(requests.bounds) if letters else requests.bounds
+        counted = _Counted(settings, first, last, scope.user)
+        counted.count(requests.answers())
+        with read_errors(settings):
+            for error, at in letters or ():
+                counted.state.record_letter(error, at)
+            entries = read_quota_log(settings, last, with_clusters=counted.has_callback)
+    quotas = CallbackTimeline(settings.quota.callbacks)
+    for entry in entries:
+        quotas.add(to_change(entry.record, entry.timestamp))
+    counted.state.add_changes(entries)
+    origin = f"Of the audit's tables in {settings.storage.root}, for Kafka at {settings.kafka.bootstrap_servers}."
+    return counted.report(quotas, "Topic mutations", origin)
+
+
+def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: FileQuotas | None) -> Report:
+    """Return a report on the requests of a file, with the cluster's answers, or as quotas would have decided them."""
+    name = "standard input" if file == "-" else file
+    with request_file.open_requests(settings, file, scope.period) as requests:
+        first, last = _bounds(requests, scope.user)
+        counted = _Counted(settings, first, last, scope.user)
+        if quotas is None:
+            counted.count((as_answered(decision), None) for decision in requests)
+            return counted.report(
+                CallbackTimeline(), "Topic mutations", f"Of the requests in {name}, and the cluster's answers to them."
+            )
+        requests.quotas = quotas.timeline
+        counted.count((as_enforced(decision), None) for decision in requests)
+    origin = f"Of the requests in {name}, as the quotas in {quotas.name} would have decided them."
+    return counted.report(quotas.timeline, "What if: topic mutations", origin)
+
+
+class _Letters:
+    """The dead letters of a period in the audit's table."""
+
+    def __init__(self, settings: Settings, scope: ReportScope) -> None:
+        first = to_datetime(scope.since or 0)
+        last = to_datetime(MAX_EPOCH_MS if scope.until is None else scope.until - 1)
+        self._rows = open_table(settings, DEAD_LETTERS).dataset(first.date(), last.date())
+        self._in_period = (ds.field("timestamp") >= first) & (ds.field("timestamp") <= last)
+
+    def widened(self, bounds: tuple[int, int]) -> tuple[int, int]:
+        """Return bounds (epoch ms) that also include all dead letters."""
+        times = self._rows.to_table(columns=["timestamp"], filter=self._in_period)["timestamp"]
+        if not times.length():
+            return bounds
+        return min(bounds[0], _to_ms(pc.min(times).as_py())), max(bounds[1], _to_ms(pc.max(times).as_py()))
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        """Yield the error and the time [epoch ms] of each."""
+        for batch in self._rows.to_batches(columns=["error", "timestamp"], filter=self._in_period):
+            yield from ((row["error"], _to_ms(row["timestamp"])) for row in batch.to_pylist())
+
+
+def _to_ms(time: datetime) -> int:
+    return to_epoch_ms(time) or 0
+
+
+def _bounds(requests: Iterable[Decision], user: str | None) -> tuple[int, int]:
+    """Return the earliest and the latest time of a user's requests [epoch ms]."""
+    first, last = MAX_EPOCH_MS, -1
+    for decision in requests:
+        if user is None or decision.user == user:
+            first, last = min(first, decision.timestamp), max(last, decision.timestamp)
+    if last < 0:
+        raise NotFound(f"no requests of user {quoted(user or '')}")
+    return first, last
+
+
+class _Counted:
+    """The state of the page, counted over a period instead of the last hour."""
+
+    def __init__(self, settings: Settings, first: int, last: int, user: str | None) -> None:
+        """Start empty, for the requests of a user, or of all users, from the first to the last (epoch ms)."""
+        self._user, self._last = user, last
+        self._width = _width_over(first, last)
+        self._start = first // self._width * self._width
+        self._requests = 0
+        self.has_callback = False
+        """Whether a callback has resolved a quota."""
+        kept_ms = 2 * (last - self._start + self._width)  # more than all, so that nothing expires
+        self.state = PageState(settings, first, Span(kept_ms, self._width))
+
+    def count(self, answers: Iterable[tuple[Decision, int | None]]) -> None:
+        """Count decisions, each with the time of its record (epoch ms), None if nobody waited for it."""
+        for decision, at in answers:
+            if self._user is None or decision.user == self._user:
+                self.state.record(decision, at)
+                self._requests += 1
+                self.has_callback = self.has_callback or decision.callback is not None
+
+    def report(self, quotas: CallbackTimeline, title: str, origin: str) -> Report:
+        """Return the report, whose buckets are those at its end."""
+        self.state.refresh(self._last, quotas, changed=True)
+        data = self.state.news(View(), self._last)
+        rejected = self.state.news(View(only_rejected=True), self._last)["decisions"]
+        newest = {decision.id for decision in data["decisions"]}
+        data["decisions"] += [decision for decision in rejected if decision.id not in newest]
+        end = self._last // self._width * self._width + self._width
+        data["changes"] = [change for change in data["changes"] if self._start <= change.at < end and self._has(change)]
+        whose = "" if self._user is None else f" of user {quoted(self._user)}"
+        heading = Heading(
+            f"{title}{whose}",
+            f"{_minute(self._start)} to {_minute(end)} UTC, in intervals of {_format_width(self._width)}.",
+            f"{origin} Made {_minute(now_ms())} UTC by mutation-quota {__version__}.",
+            _format_width(self._width),
+        )
+        about = {"now": self._last, "from": self._start, "to": end, "user": self._user}
+        return Report(save_page(heading, self._width, data | about), self._requests, self._start, end)
+
+    def _has(self, change: DescribedChange) -> bool:
+        return self._user is None or change.user in (None, self._user)
+
+
+def _width_over(first: int, last: int) -> int:
+    """Return the shortest length [ms] of intervals of which at most `INTERVALS` cover a period (epoch ms)."""
+    return next(width for width in _widths() if last // width - first // width < INTERVALS)
+
+
+def _widths() -> Iterator[int]:
+    yield from (seconds * 1000 for seconds in _SECONDS)
+    yield from (days * _DAY_MS for days in accumulate(repeat(2), mul, initial=1))
+
+
+def _format_width(width: int) -> str:
+    """Format a length [ms] in the largest unit of which it is a multiple."""
+    unit, size = next((unit, size) for unit, size in _UNITS if width % size == 0)
+    return plural(width // size, unit)
+
+
+def _minute(ms: int) -> str:
+    return format_time(ms)[:16].replace("T", " ")
+
+
+def as_answered(decision: Decision) -> Decision:
+    """Return a decision with the cluster's answer, if its request was observed.
+
+    Without a quota, buckets are not shared: each sender (user and client-id) has its own tags.
+    """
+    observed = decision.observed
+    if decision.quota is None:
+        decision = replace(decision, user_tag=decision.user, client_tag=decision.client_id)
+    return decision if observed is None else _with_answer(decision, observed.error_codes, observed.throttle_time_ms)
+
+
+def as_enforced(decision: Decision) -> Decision:
+    """Return a decision with the answer that its quota would have given if it were not in shadow."""
+    shadow = decision.shadow
+    return decision if shadow is None else _with_answer(decision, shadow.error_codes, shadow.throttle_time_ms)
+
+
+def _with_answer(decision: Decision, codes: Sequence[int], throttle_ms: int) -> Decision:
+    topics = [
+        replace(topic, error_code=code, error=_NAMES.get(code, str(code)))
+        for topic, code in zip(decision.topics, codes, strict=True)
+    ]
+    return replace(
+        decision,
+        outcome=Outcome.of([not code for code in codes]),
+        topics=topics,
+        throttle_time_ms=throttle_ms,
+        retry_at=decision.timestamp + throttle_ms,
+        shadow=None,
+        observed=None,
+    )

@@ -1,1 +1,0 @@
-"""The report: one HTML page on the records of the audit."""
