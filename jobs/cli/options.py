@@ -243,10 +243,17 @@ class FileOptions:
             sys.stdout.flush()
             return
         self.check()
+        of_content: OSError | None = None
         try:
             with whole_file(file, new=not self.force) as out:
-                yield out
+                try:
+                    yield out
+                except OSError as error:
+                    of_content = error
+                    raise
         except OSError as error:
+            if error is of_content:
+                raise  # of another file; if this file cannot be written, closing it fails, too
             raise BadInput(f"--output-file {file}: {error.strerror}") from None
 
     def write(self, content: str) -> None:

@@ -1,7 +1,9 @@
 """Options that commands share: files to write, configs, confirmation, and the cluster that is described."""
 
+import errno
 import json
 import os
+import resource
 from unittest.mock import Mock
 
 import pytest
@@ -106,3 +108,21 @@ def test_a_file_is_written_with_a_summary_and_replaced_only_by_force(export, tmp
     again = export("--output-file", str(file), "--force", "--output", "json")
     assert read_buckets(file) == SAVED
     assert json.loads(again.stdout) == {"file": str(file), "bucket_count": 1}
+
+
+def test_an_error_of_another_file_while_the_content_is_computed_is_not_that_of_the_file(tmp_path):
+    full = OSError(errno.ENOSPC, "No space left on device", "/tmp/part")
+    with pytest.raises(OSError, match="/tmp/part") as raised, FileOptions(tmp_path / "out").open():
+        raise full
+    assert (raised.value, [*tmp_path.iterdir()]) == (full, [])
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(BadInput, match=f"--output-file {tmp_path}/out: File too large"):
+        try:
+            with FileOptions(tmp_path / "out").open() as out:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+                out.write(b"x" * 100_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
