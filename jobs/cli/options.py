@@ -252,8 +252,8 @@ class FileOptions:
                     of_content = error
                     raise
         except OSError as error:
-            if error is of_content:
-                raise  # of another file; if this file cannot be written, closing it fails, too
+            if error is of_content and error.filename != str(file):
+                raise  # of another file
             raise BadInput(f"--output-file {file}: {error.strerror}") from None
 
     def write(self, content: str) -> None:

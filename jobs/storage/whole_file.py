@@ -1,12 +1,13 @@
 """Reads files as a whole, also from standard input, and writes files atomically."""
 
 import errno
+import io
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from quota.errors import BadInput
 
@@ -36,7 +37,7 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
     # A unique name, because two programs may write the same file.
     part = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
     try:
-        with part.open("wb") as out:
+        with io.BufferedWriter(_NamedFile(part, file)) as out:
             yield out
         if new:
             _publish_new(part, file)
@@ -44,6 +45,22 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
             part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors of writing name the file that it becomes."""
+
+    def __init__(self, part: Path, file: Path) -> None:
+        super().__init__(part, "w")
+        self._file = file
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 any buffer
+        """Write bytes, and return their number."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = str(self._file)
+            raise
 
 
 def _publish_new(part: Path, file: Path) -> None:
