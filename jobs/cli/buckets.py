@@ -26,7 +26,8 @@ from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
 from quota.text import format_tags, format_time, plural
-from schemas.documents.quotas import ExportedBuckets, ResetBuckets
+from schemas.documents.quotas import ResetBuckets
+from schemas.documents.records import WrittenFile
 
 _COLUMNS: Columns = {
     "BUCKET": "bucket",
@@ -152,7 +153,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
         saved.write(out)
     if not file.to_stdout:
         output.print(
-            ExportedBuckets(str(file.output_file), len(saved.buckets)),
+            WrittenFile(str(file.output_file), bucket_count=len(saved.buckets)),
             lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {file.output_file}."),
         )
 

@@ -14,7 +14,7 @@ from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
 from quota.text import format_duration, format_time, plural, printable
-from schemas.documents.records import LogSummary, WrittenSnapshot
+from schemas.documents.records import LogSummary, WrittenFile
 
 _CLOCK_MS = 1000
 """The smallest difference between clocks that is printed [ms]."""
@@ -119,7 +119,7 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
         topics, partitions = len(topic_snapshot.partitions), sum(topic_snapshot.partitions.values())
         counts = f"{plural(topics, 'topic')}, {plural(partitions, 'partition')}"
         output.print(
-            WrittenSnapshot(str(file.output_file), topic_snapshot.at, topics, partitions),
+            WrittenFile(str(file.output_file), at=topic_snapshot.at, topic_count=topics, partition_count=partitions),
             lambda: print_text(f"Wrote {file.output_file}: {counts}."),
         )
 

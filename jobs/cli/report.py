@@ -10,7 +10,7 @@ from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptio
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.text import format_time, plural
-from schemas.documents.records import WrittenReport
+from schemas.documents.records import WrittenFile
 
 _DEFAULT_FILE = Path("report.html")
 
@@ -60,6 +60,6 @@ def report(
         return
     period = f"{format_time(written.start)} to {format_time(written.end)}"
     output.print(
-        WrittenReport(str(file.output_file), written.requests, written.start, written.end),
+        WrittenFile(str(file.output_file), requests=written.requests, start=written.start, end=written.end),
         lambda: print(f"Wrote {file.output_file}: {plural(written.requests, 'request')} of {period}."),
     )

@@ -33,11 +33,14 @@ def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
 
 @contextmanager
 def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
-    """Provide a temporary file, which is renamed at the end of the block unless there is an error."""
+    """Provide a temporary file, which is renamed at the end of the block unless there is an error.
+
+    Errors of writing name `file`.
+    """
     # A unique name, because two programs may write the same file.
     part = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
     try:
-        with io.BufferedWriter(_NamedFile(part, file)) as out:
+        with part.open("wb", buffering=0) as raw, io.BufferedWriter(_NamedFile(raw, str(file))) as out:
             yield out
         if new:
             _publish_new(part, file)
@@ -47,19 +50,22 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-class _NamedFile(io.FileIO):
-    """A file whose errors of writing name the file that it becomes."""
+class _NamedFile(io.RawIOBase):
+    """A file whose errors of writing have a name."""
 
-    def __init__(self, part: Path, file: Path) -> None:
-        super().__init__(part, "w")
-        self._file = file
+    def __init__(self, raw: io.RawIOBase, name: str) -> None:
+        self._raw, self._name = raw, name
 
-    def write(self, data: Any, /) -> int:  # noqa: ANN401 any buffer
+    def writable(self) -> bool:
+        """Return that it can be written."""
+        return True
+
+    def write(self, data: Any, /) -> int | None:  # noqa: ANN401 any buffer
         """Write bytes, and return their number."""
         try:
-            return super().write(data)
+            return self._raw.write(data)
         except OSError as error:
-            error.filename = str(self._file)
+            error.filename = self._name
             raise
 
 

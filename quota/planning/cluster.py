@@ -5,7 +5,6 @@ Brokers have only rates.
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -33,26 +32,37 @@ Kind: TypeAlias = Literal["changed", "missing", "not_removed", "only_there"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-@dataclass(frozen=True, slots=True)
-class RateDifference:
-    """An entity whose rate on the cluster differs from that of the log."""
+class RateDifference(msgspec.Struct, frozen=True):
+    """An entity whose rate on the cluster is not that of the log."""
 
     entity: QuotaEntity
-    kind: Kind
+    before: Quota | None
+    """The rate in the log; null for none."""
+    after: Quota | None
+    """The rate on the cluster; null for none."""
+    kind: Kind = msgspec.field(name="difference")
     """`changed`: it has a different rate; `missing`: it has none; `not_removed`: it has one, but none in the log;
     `only_there`: the log never had one."""
-    wanted: float | None
-    present: float | None
+
+    @property
+    def wanted(self) -> float | None:
+        """The rate in the log [mutations/s]; None for none."""
+        return None if self.before is None else self.before.rate
+
+    @property
+    def present(self) -> float | None:
+        """The rate on the cluster [mutations/s]; None for none."""
+        return None if self.after is None else self.after.rate
 
     @property
     def step(self) -> Step:
         """The step that sets the cluster's rate to that of the log."""
-        return _step(self.entity, self.present, self.wanted)
+        return Step(QuotaRecord.of(self.entity, self.before), self.after, self.before)
 
     @property
     def drift(self) -> Step:
         """The step from the log's rate to that of the cluster."""
-        return _step(self.entity, self.wanted, self.present)
+        return Step(QuotaRecord.of(self.entity, self.after), self.before, self.after)
 
 
 def wanted_rates(timeline: QuotaTimeline, at: int) -> dict[QuotaEntity, float | None]:
@@ -75,11 +85,11 @@ def has_names(entity: QuotaEntity) -> bool:
 def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
     """Return the differences between a cluster and the log, in a stable order; empty names are left out."""
     entities = sorted({*wanted, *filter(has_names, present)}, key=lambda entity: entity.key)
-    compared = (
-        RateDifference(entity, _kind(entity, wanted, present), wanted.get(entity), present.get(entity))
+    return [
+        RateDifference(entity, _quota(wanted.get(entity)), _quota(present.get(entity)), _kind(entity, wanted, present))
         for entity in entities
-    )
-    return [difference for difference in compared if difference.wanted != difference.present]
+        if wanted.get(entity) != present.get(entity)
+    ]
 
 
 def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:
@@ -111,9 +121,8 @@ def is_rate(rate: float) -> bool:
     return math.isfinite(rate) and rate > 0
 
 
-def _step(entity: QuotaEntity, before: float | None, after: float | None) -> Step:
-    old, new = (None if rate is None else Quota(rate) for rate in (before, after))
-    return Step(QuotaRecord.of(entity, new), old, new)
+def _quota(rate: float | None) -> Quota | None:
+    return None if rate is None else Quota(rate)
 
 
 def _kind(entity: QuotaEntity, wanted: Wanted, present: Rates) -> Kind:

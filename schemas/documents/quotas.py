@@ -2,7 +2,7 @@
 
 import msgspec
 
-from quota.planning.cluster import Note
+from quota.planning.cluster import Note, RateDifference
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackSetting, Quota, QuotaRecord
 from quota.timeline.timeline import Level
@@ -37,13 +37,6 @@ class PulledQuotas(QuotaChanges, frozen=True):
     """The number of quotas in the file; absent with --apply."""
 
 
-class ExportedQuotas(msgspec.Struct, frozen=True):
-    """The output of `quotas export` that writes a file."""
-
-    file: str
-    quota_count: int
-
-
 class CancelledChange(msgspec.Struct, frozen=True):
     """The output of `quotas cancel` and `callback cancel`."""
 
@@ -66,23 +59,11 @@ class PushedQuotas(msgspec.Struct, frozen=True):
     """The differences between the enforcement of the cluster and of this project."""
 
 
-class QuotaDifference(msgspec.Struct, frozen=True):
-    """An entity whose quota on the cluster is not the one in the log."""
-
-    entity: QuotaEntity
-    before: Quota | None
-    """The quota in the log; null for none."""
-    after: Quota | None
-    """The quota on the cluster; null for none."""
-    difference: str
-    """The kind of difference, such as `only_there`."""
-
-
 class QuotaDrift(msgspec.Struct, frozen=True):
     """The output of `quotas drift`."""
 
     differs: bool
-    differences: list[QuotaDifference]
+    differences: list[RateDifference]
 
 
 class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,10 +233,3 @@ class ResetBuckets(msgspec.Struct, frozen=True):
     """For a dry run the number of buckets that match; else null."""
     effective_at: int | None
     """The time at which the reset takes effect, epoch ms; null for a dry run."""
-
-
-class ExportedBuckets(msgspec.Struct, frozen=True):
-    """The output of `buckets export` that writes a file."""
-
-    file: str
-    bucket_count: int

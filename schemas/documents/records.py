@@ -105,16 +105,6 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The time of the last request, epoch ms; null for none."""
 
 
-class WrittenSnapshot(msgspec.Struct, frozen=True):
-    """The output of `observe snapshot` that writes a file."""
-
-    file: str
-    at: int
-    """The time of the snapshot, epoch ms."""
-    topic_count: int
-    partition_count: int
-
-
 class MaintainedTable(msgspec.Struct, frozen=True):
     """The upkeep of a table."""
 
@@ -138,12 +128,18 @@ class Maintenance(msgspec.Struct, frozen=True):
     made."""
 
 
-class WrittenReport(msgspec.Struct, frozen=True):
-    """The output of `report`."""
+class WrittenFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The output of a command that writes a file, with what the file has; other fields are absent."""
 
     file: str
-    requests: int
-    start: int = msgspec.field(name="from")
-    """The start of the period, epoch ms."""
-    end: int = msgspec.field(name="to")
-    """The end of the period, epoch ms, not included."""
+    at: int | None = None
+    """The time of the snapshot, epoch ms."""
+    quota_count: int | None = None
+    bucket_count: int | None = None
+    topic_count: int | None = None
+    partition_count: int | None = None
+    requests: int | None = None
+    start: int | None = msgspec.field(name="from", default=None)
+    """The start of the report's period, epoch ms."""
+    end: int | None = msgspec.field(name="to", default=None)
+    """The end of the report's period, epoch ms, not included."""

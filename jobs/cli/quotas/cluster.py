@@ -39,7 +39,7 @@ from quota.planning.quota_file import write_quota_file
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
-from schemas.documents.quotas import PulledQuotas, PushedQuotas, QuotaDifference, QuotaDrift
+from schemas.documents.quotas import PulledQuotas, PushedQuotas, QuotaDrift
 
 if TYPE_CHECKING:
     from quota.kafka.brokers.cluster_quotas import ClusterQuotas
@@ -214,10 +214,7 @@ def _find_drift(settings: Settings, cluster: "ClusterQuotas", output: OutputOpti
     differing = differences(wanted, present)
     _warn_of_others(present, wanted)
     print_steps([rate.drift for rate in differing], output)
-    document = QuotaDrift(
-        bool(differing),
-        [QuotaDifference(rate.entity, rate.drift.before, rate.drift.after, rate.kind) for rate in differing],
-    )
+    document = QuotaDrift(bool(differing), differing)
 
     def summary() -> None:
         if differing and not present:

@@ -31,7 +31,8 @@ from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
 from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
-from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
+from schemas.documents.quotas import ValidatedQuotas
+from schemas.documents.records import WrittenFile
 
 QuotaFile = Annotated[
     Path,
@@ -200,7 +201,7 @@ def export(
         file.write("".join(commands()))
     if not file.to_stdout:
         output.print(
-            ExportedQuotas(str(file.output_file), len(configured)),
+            WrittenFile(str(file.output_file), quota_count=len(configured)),
             lambda: print_text(f"Wrote {file.output_file}: {plural(len(configured), 'quota')}."),
         )
 
