@@ -9,6 +9,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import UNSET, UnsetType
 
+TOPIC_CHARS = "[a-zA-Z0-9._-]+"
+MAX_TOPIC_CHARS = 249
+TOPIC_NAME = rf"{TOPIC_CHARS.removesuffix('+')}{{1,{MAX_TOPIC_CHARS}}}"
+"""The name of a topic that Kafka allows, as a regular expression of Python and Java; its characters and its length."""
+
 _WITH_DECIMAL = 10
 """Tokens smaller than this in size have a decimal."""
 

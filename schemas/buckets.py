@@ -15,7 +15,7 @@ STATE = StructType(
         StructField("burst", DoubleType()),  # its own burst, null for Q * S * W
         StructField("max_debt_ms", LongType()),  # its bound on debt, null for none
         StructField("reset_at", LongType()),  # the latest reset that the bucket has seen, epoch ms
-        StructField("more", BinaryType()),  # other fields (`jobs.enforce.state`), or null; room for later versions
+        StructField("more", BinaryType()),  # other fields (`jobs.enforce.packing`), or null; room for later versions
     ]
 )
 """One bucket, in KIP-599's names."""

@@ -10,7 +10,7 @@ from jobs.metrics.families import METRICS
 from quota.kafka.topics.preparation import replicated
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings
-from schemas import dead_letters, decisions, quota_changes
+from schemas import tables
 
 _METRIC_HEAD = ("metric", "kind", "unit", "labels", "meaning")
 
@@ -75,9 +75,9 @@ def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
 
 
 _TABLES = {
-    "decisions": decisions.TABLE,
-    "dead_letters": dead_letters.TABLE,
-    "quota_changes": quota_changes.TABLE,
+    "decisions": tables.DECISIONS,
+    "dead_letters": tables.DEAD_LETTERS,
+    "quota_changes": tables.QUOTA_CHANGES,
 }
 _UNIT = re.compile(r"(?P<meaning>.*) \[(?P<unit>[^\]]+)\]")
 

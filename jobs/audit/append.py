@@ -18,8 +18,7 @@ from deltalake.exceptions import CommitFailedError
 from pyspark.sql.pandas.types import to_arrow_type
 
 from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_rows
-from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec, TableStore
 from jobs.spark.worker import prepare_worker
 from quota.kafka.timing import Backoff
 from quota.settings import Settings

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql.types import TimestampType
 
-from jobs.audit.tables.reader import open_table, read_errors, to_datetime
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
+from jobs.audit.reader import open_table, read_errors, to_datetime
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS
 from quota.errors import BadInput, NotFound
 from quota.explanation.explanation import Explanation, explain
 from quota.records.decision import Decision, Outcome

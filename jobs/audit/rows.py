@@ -13,17 +13,16 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jobs.audit.quota_change_rows import record_to_row
+from jobs.audit.quota_changes import record_to_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadRecord
 from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.records.dead_letter import read_dead_letter
 from quota.records.decision import read_decision
-from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import read_quota_log_record
-from quota.records.record import Record
-from schemas import dead_letters, decisions, quota_changes
+from quota.records.record import MAX_EPOCH_MS, Record
+from schemas import tables
 from schemas.kafka import SOURCE
 
 _CONVERSION_ERRORS = (pa.ArrowException, OverflowError, UnicodeError)
@@ -67,13 +66,13 @@ class RecordDecoder:
         return True
 
 
-_DECISIONS = to_arrow_schema(decisions.TABLE, timezone="UTC")
-_DEAD_LETTERS = to_arrow_schema(dead_letters.TABLE, timezone="UTC")
-_QUOTA_CHANGES = to_arrow_schema(quota_changes.TABLE, timezone="UTC")
-_READ_QUOTA_CHANGES = to_arrow_schema(quota_changes.READ, timezone="UTC")
+_DECISIONS = to_arrow_schema(tables.DECISIONS, timezone="UTC")
+_DEAD_LETTERS = to_arrow_schema(tables.DEAD_LETTERS, timezone="UTC")
+_QUOTA_CHANGES = to_arrow_schema(tables.QUOTA_CHANGES, timezone="UTC")
+_READ_QUOTA_CHANGES = to_arrow_schema(tables.QUOTA_LOG_RECORD, timezone="UTC")
 
-_decisions = RecordDecoder(decisions.RECORD, read_decision, objects=["quota_entity"])
-_dead_letters = RecordDecoder(dead_letters.RECORD, read_dead_letter)
+_decisions = RecordDecoder(tables.DECISION_RECORD, read_decision, objects=["quota_entity"])
+_dead_letters = RecordDecoder(tables.DEAD_LETTER_RECORD, read_dead_letter)
 
 _UTC = pa.timestamp("us", "UTC")
 _LAST_MS = MAX_EPOCH_MS + MAX_THROTTLE_MS

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from jobs.buckets.listing import BucketQuery
 from jobs.cli.options import (
     Client,
     Comment,
@@ -72,9 +71,10 @@ def list_buckets(
       mutation-quota buckets list --user alice -o json
     """
     settings = where.read()
-    query = BucketQuery(_parse_tags(user, client, tag), in_debt, limit)
-    from jobs.buckets.audited import list_buckets as find
+    from jobs.buckets.listing import BucketQuery
+    from jobs.buckets.listing import list_buckets as find
 
+    query = BucketQuery(_parse_tags(user, client, tag), in_debt, limit)
     listing = find(settings, query, now_ms, from_checkpoint=from_checkpoint)
 
     def table() -> None:
@@ -146,7 +146,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
     """
     file.check(output)
     settings = where.read()
-    from jobs.buckets.moving import export_buckets
+    from jobs.buckets.store import export_buckets
 
     saved = export_buckets(settings)
     with file.open() as out:
@@ -159,7 +159,8 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 
 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:
-    from jobs.buckets.audited import list_buckets as find
+    from jobs.buckets.listing import BucketQuery
+    from jobs.buckets.listing import list_buckets as find
 
     listing = find(settings, BucketQuery(bucket, in_debt=False, limit=1), now_ms)
     return len(listing.buckets) + listing.left_out

@@ -58,7 +58,7 @@ def list_decisions(
     settings = where.read()
     start, end = period.parse()
     from jobs.audit.decisions import AuditedDecisions, Selection
-    from jobs.audit.tables.reader import read_errors
+    from jobs.audit.reader import read_errors
 
     with read_errors(settings):
         audited = AuditedDecisions(settings)

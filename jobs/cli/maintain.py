@@ -15,8 +15,8 @@ from schemas.documents.records import Maintenance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jobs.audit.tables.specs import TableSpec
-    from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
+    from jobs.audit.tables import TableSpec
+    from jobs.audit.upkeep import PlannedUpkeep, UpkeepResult
 
 _COLUMNS: Columns = {
     "TABLE": "table",
@@ -45,7 +45,7 @@ def maintain(
       mutation-quota maintain decisions --set audit.keep_days.decisions=400
     """
     settings = where.read()
-    from jobs.audit.upkeep.maintain import PlannedUpkeep
+    from jobs.audit.upkeep import PlannedUpkeep
 
     planned = PlannedUpkeep.of(settings, _find(settings, tables or []))
     if confirmation.dry_run:
@@ -59,8 +59,7 @@ def maintain(
 
 def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
     """Return the tables of these names; without names, those that exist."""
-    from jobs.audit.tables.opening import TableStore
-    from jobs.audit.tables.specs import DECISIONS, TABLES, missing_error
+    from jobs.audit.tables import DECISIONS, TABLES, TableStore, missing_error
     from jobs.storage.stored_files import check_store
 
     known = {table.name: table for table in TABLES}
@@ -79,7 +78,7 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
     """Carry out the upkeep, and tell on standard error which table it is at."""
-    from jobs.audit.upkeep.maintain import maintain as carry_out
+    from jobs.audit.upkeep import maintain as carry_out
     from jobs.progress import progress
 
     results = []

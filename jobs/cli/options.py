@@ -18,7 +18,7 @@ from jobs.cli.output import OutputOptions
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.timing import now_ms
-from quota.records.fields import MAX_EPOCH_MS
+from quota.records.record import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.settings.listing import setting_names
 from quota.settings.loading import LoadedSettings, Override, load_with_origins

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.quota_history import DescribedChange
-from jobs.audit.tables.reader import open_table, read_errors, to_datetime, to_epoch_ms
-from jobs.audit.tables.specs import DEAD_LETTERS
+from jobs.audit.reader import open_table, read_errors, to_datetime, to_epoch_ms
+from jobs.audit.tables import DEAD_LETTERS
 from jobs.dashboard.decisions import Span
 from jobs.dashboard.page import Heading, save_page
 from jobs.dashboard.state import PageState, View
@@ -24,7 +24,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import ErrorCode, NotFound
 from quota.kafka.timing import now_ms
 from quota.records.decision import Decision, Outcome
-from quota.records.fields import MAX_EPOCH_MS
+from quota.records.record import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.text import format_time, plural, quoted
 from quota.timeline.change import to_change

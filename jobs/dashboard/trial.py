@@ -15,9 +15,9 @@ from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING, Positive
 from quota.records.levels import Resolution
 from quota.records.quota_log import BURST_CONFIG, RATE_CONFIG, Quota, QuotaLogEntry, Window
+from quota.records.record import BEGINNING, Positive
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change

@@ -1,4 +1,4 @@
-"""A request as the input of the stateful stage, with its quota, packed into bytes.
+"""What goes through Spark, packed into bytes: a request with its quota, and the state of a bucket.
 
 PySpark converts structs value by value, in Python, but does not convert bytes, which halves the cost of a key
 (docs/decisions/programs/0003-one-stream-through-one-waist.md).
@@ -12,10 +12,13 @@ import msgspec
 
 from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
-from quota.admission.validation import parse_valid
+from quota.admission.resolve import parse_valid
+from quota.algorithms.deduplication import AdmittedRequests
+from quota.algorithms.token_bucket import Bucket, Clock
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.levels import Resolution, ResolvedRequest
+from quota.records.quota_log import Quota
 from quota.records.record import Record, Source
 
 _BUCKET_PREFIX = '["'
@@ -101,3 +104,30 @@ def _resolution(encoded: bytes) -> Resolution:
 @lru_cache(maxsize=10_000)
 def _cached_resolution(encoded: bytes) -> Resolution:
     return _resolution_decoder.decode(encoded)
+
+
+class _More(msgspec.Struct, omit_defaults=True):
+    """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
+
+    digests: bytes = b""
+    entries: bytes = b""
+    topics: tuple[str, ...] = ()
+    clock: Clock | None = None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_more_decoder = msgspec.msgpack.Decoder(_More)
+
+
+def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
+    """Return the row of a bucket (`schemas.buckets.STATE`)."""
+    more = _encode(_More(*bucket.admitted_requests.stored(), bucket.clock))
+    return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
+
+
+def decode_bucket(state: tuple[Any, ...]) -> Bucket:
+    """Return the bucket in a row of the state store."""
+    tokens, updated_at, rate, burst, max_debt_ms, reset_at, encoded = state
+    more = _more_decoder.decode(encoded) if encoded else _More()
+    admitted = AdmittedRequests(more.digests, more.entries, more.topics)
+    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted, more.clock)

@@ -3,8 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.enforce.decide import EnforceConfig, decide_requests
-from jobs.enforce.resolve import resolve_requests
+from jobs.enforce.stages import EnforceConfig, decide_requests, resolve_requests
 from jobs.log_lines import QUERY_PROPERTY
 from jobs.query_names import ENFORCE
 from jobs.spark.failures import query_errors

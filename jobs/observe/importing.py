@@ -25,7 +25,7 @@ from quota.kafka.timing import now_ms
 from quota.kafka.topics.topic_admin import read_cluster
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
 from quota.records import codec
-from quota.records.fields import EpochMs
+from quota.records.record import EpochMs
 from quota.records.request import Operation
 from quota.settings import Settings
 from quota.settings.jobs import ObserveSettings

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from jobs.audit.decisions import to_decisions
 from jobs.audit.query import start_audit
-from jobs.audit.tables.reader import open_table
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
+from jobs.audit.reader import open_table
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.spark import claimed_deployment

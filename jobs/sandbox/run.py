@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from jobs.audit.upkeep.schedule import stopping_upkeep
+from jobs.audit.upkeep_schedule import stopping_upkeep
 from jobs.background import background
 from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.endpoint import ServiceEndpoint

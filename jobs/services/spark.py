@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
-from jobs.audit.upkeep.schedule import stopping_upkeep
+from jobs.audit.upkeep_schedule import stopping_upkeep
 from jobs.enforce.query import start_enforce
 from jobs.metrics.queries import QueryObserver
 from jobs.query_names import AUDIT, ENFORCE

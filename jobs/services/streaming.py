@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobs.audit.query import start_audit
-from jobs.buckets.moving import check_restorable, restore_buckets
 from jobs.buckets.saved import SavedBuckets, read_buckets
+from jobs.buckets.store import check_restorable, restore_buckets
 from jobs.enforce.query import start_enforce
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryMetrics, QueryObserver

@@ -15,9 +15,8 @@ from deltalake.exceptions import TableNotFoundError
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.audit import query
-from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
-from jobs.audit.upkeep.maintain import last_daily
+from jobs.audit.tables import TABLES, VERSION_PROPERTY, TableSpec, TableStore
+from jobs.audit.upkeep import last_daily
 from jobs.metrics.endpoint import READINESS_PATH
 from jobs.metrics.families import STARTED
 from jobs.query_names import AUDIT, ENFORCE

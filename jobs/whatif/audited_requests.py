@@ -12,15 +12,15 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.audit.decisions import NEWEST, read_answers
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.tables.reader import bounded_duckdb, open_table, read_errors, to_datetime
-from jobs.audit.tables.specs import DECISIONS
+from jobs.audit.reader import bounded_duckdb, open_table, read_errors, to_datetime
+from jobs.audit.tables import DECISIONS
 from jobs.progress import progress
 from jobs.whatif.candidates import parse_candidates, size_quotas
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import NotFound
 from quota.records.decision import Decision
-from quota.records.fields import MAX_EPOCH_MS
+from quota.records.record import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.text import quoted
 from quota.timeline.change import to_change

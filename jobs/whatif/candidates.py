@@ -11,8 +11,8 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord, NotFound
 from quota.planning.quota_file import is_json_lines, read_quota_file
 from quota.records.decision import Decision
-from quota.records.fields import BEGINNING
 from quota.records.quota_log import Callbacks, QuotaRecord, Window
+from quota.records.record import BEGINNING
 from quota.settings import Settings
 from quota.timeline.change import to_change
 from quota.whatif.effects import Period

@@ -4,20 +4,19 @@ import re
 
 from quota.errors import BadInput
 from quota.settings.sections import TopicSettings
+from quota.text import MAX_TOPIC_CHARS, TOPIC_CHARS
 
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
-_MAX_CHARS = 249
-"""The maximum length of a topic's name in Kafka."""
+_LEGAL = re.compile(TOPIC_CHARS)
 
 
 def topic_of(user: str, requests: str) -> str:
     """Return the topic of a user's requests."""
     name = f"{requests}.{user}"
-    if not _LEGAL.fullmatch(user) or len(name) > _MAX_CHARS:
+    if not _LEGAL.fullmatch(user) or len(name) > MAX_TOPIC_CHARS:
         raise BadInput(
-            f"user {user[:_MAX_CHARS]!r} cannot be part of a topic's name (topics.identity=topic): use ASCII letters, "
-            f"digits, '.', '_' and '-', at most {_MAX_CHARS - len(requests) - 1} characters; shorten principals with "
-            "ssl.principal.mapping.rules, or use a gateway"
+            f"user {user[:MAX_TOPIC_CHARS]!r} cannot be part of a topic's name (topics.identity=topic): use ASCII "
+            f"letters, digits, '.', '_' and '-', at most {MAX_TOPIC_CHARS - len(requests) - 1} characters; shorten "
+            "principals with ssl.principal.mapping.rules, or use a gateway"
         )
     return name
 

@@ -11,9 +11,9 @@ import msgspec
 from quota.callbacks.instance import CallbackInstance
 from quota.records import codec
 from quota.records.entity import QuotaEntity
-from quota.records.fields import BEGINNING
 from quota.records.levels import Limit, Resolution, levels
 from quota.records.quota_log import Callbacks, CallbackSetting, Cluster
+from quota.records.record import BEGINNING
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,

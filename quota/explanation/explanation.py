@@ -7,10 +7,9 @@ import msgspec
 from quota.admission.decide import decision_of
 from quota.algorithms.token_bucket import Admission, charge, charge_request, gain, min_tokens, refill
 from quota.records.decision import BucketBefore, Decision
-from quota.records.fields import BEGINNING
 from quota.records.levels import Limit, Resolution, ResolvedRequest
 from quota.records.quota_log import Quota
-from quota.records.record import Record
+from quota.records.record import BEGINNING, Record
 from quota.records.request import Mode
 
 

@@ -14,7 +14,7 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from quota.admission.identity import request_topic
-from quota.admission.validation import FEWER_TOPICS
+from quota.admission.resolve import FEWER_TOPICS
 from quota.errors import BadInput, ErrorCode
 from quota.kafka.librdkafka import UNDELIVERED
 from quota.kafka.requests_and_answers import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from quota.admission.policy import Policy
-from quota.admission.validation import valid_request
+from quota.admission.resolve import valid_request
 from quota.errors import BadInput, BadRecord, ClusterError, interrupts_saying
 from quota.kafka.librdkafka import cluster_errors
 from quota.kafka.reading import Skipped, read_topic

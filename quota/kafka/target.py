@@ -30,6 +30,7 @@ from quota.kafka.topics.topic_admin import Topic, describe_topics
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 from quota.records.result import TopicResult
+from quota.text import TOPIC_NAME
 
 _log = logging.getLogger(__name__)
 
@@ -207,7 +208,7 @@ class Target:
         return answers
 
 
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LEGAL_NAME = re.compile(TOPIC_NAME)
 
 _MAX_STRING_BYTES = 32_767
 """The longest string of Kafka's protocol; a longer one breaks the connection, for all calls that share it."""

@@ -8,7 +8,7 @@ import msgspec
 
 from quota.errors import ErrorCode
 from quota.observation.request_log import LoggedRequest, LoggedTopic
-from quota.records.fields import EpochMs
+from quota.records.record import EpochMs
 from quota.records.request import MutationRequest, Observed, Operation, TopicMutation
 
 _IDS_SINCE = 7

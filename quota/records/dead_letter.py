@@ -6,8 +6,7 @@ import msgspec
 
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.fields import Int64
-from quota.records.record import Record, Source
+from quota.records.record import Int64, Record, Source
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

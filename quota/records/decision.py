@@ -9,9 +9,8 @@ import msgspec
 from quota.errors import ErrorCode
 from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import DebtMs, Int16, Int32, Int64, Positive
 from quota.records.quota_log import Quota
-from quota.records.record import Source
+from quota.records.record import DebtMs, Int16, Int32, Int64, Positive, Source
 from quota.records.request import (
     STRICT_SINCE,
     Mode,

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from quota.records import codec
-from quota.records.fields import Name
+from quota.records.record import Name
 from quota.text import quoted
 
 

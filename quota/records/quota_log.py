@@ -9,7 +9,7 @@ import msgspec
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.entity import QuotaEntity
-from quota.records.fields import DebtMs, EpochMs, Name, Positive
+from quota.records.record import DebtMs, EpochMs, Name, Positive
 from quota.text import format_configs
 
 RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"

@@ -1,15 +1,31 @@
-"""A record of a Kafka topic, and its position."""
+"""A record of a Kafka topic, its position, and the types of its fields: times, rates, durations, sizes of numbers."""
 
 import re
+import sys
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 
 from quota.errors import BadRecord
-from quota.records.fields import Int32, Int64
+from quota.text import TOPIC_NAME
 
-_ID = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,9})-(?P<offset>[0-9]{1,18})")
+MAX_EPOCH_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999; later times are typing errors."""
+
+BEGINNING = -(2**63)
+"""A time before all timestamps: a change at this time has always been in effect."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+EpochMs = Annotated[int, msgspec.Meta(ge=0, le=MAX_EPOCH_MS)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, extra={"bits": 64})]
+Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
+Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A number that is not negative; a table stores it in 32 bits, and numbers without such a bound in 64."""
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+_ID = re.compile(rf"(?P<topic>{TOPIC_NAME})-(?P<partition>[0-9]{{1,9}})-(?P<offset>[0-9]{{1,18}})")
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from quota.records import codec
-from quota.records.fields import EpochMs, Int16, Int32, Name
+from quota.records.record import EpochMs, Int16, Int32, Name
 
 ANONYMOUS = "ANONYMOUS"
 """The user of a request without a user (Kafka's `KafkaPrincipal.ANONYMOUS`)."""

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from quota.records.fields import Int16, Int64
-from quota.records.record import Source
+from quota.records.record import Int16, Int64, Source
 from quota.records.request import Operation
 
 

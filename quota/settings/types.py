@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from quota.settings.principals import PrincipalRules
-from quota.text import parse_zone
+from quota.text import TOPIC_NAME, parse_zone
 
 
 class Section(BaseModel):
@@ -51,7 +51,7 @@ def _check_pattern(text: str) -> str:
     return text
 
 
-_MEMORY, _TOPIC = r"^[1-9][0-9]{0,5}[mg]$", r"^[a-zA-Z0-9._-]{1,249}$"
+_MEMORY, _TOPIC = r"^[1-9][0-9]{0,5}[mg]$", f"^{TOPIC_NAME}$"
 EXPECTED = {_MEMORY: "a size such as 512m or 1g", _TOPIC: "1 to 249 letters, digits, dots, underscores and hyphens"}
 """The patterns of settings in words, for errors."""
 

@@ -7,9 +7,9 @@ from itertools import combinations
 import msgspec
 
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
 from quota.records.levels import UNLIMITED, Limit, Resolution, levels
 from quota.records.quota_log import Quota
+from quota.records.record import BEGINNING
 from quota.timeline.change import BucketReset, Change, EffectiveChanges, QuotaCancellation, QuotaChange
 
 _END = 2**63

@@ -14,9 +14,8 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.decision import Decision
 from quota.records.entity import Tags
-from quota.records.fields import BEGINNING, EpochMs
 from quota.records.quota_log import Callbacks, read_quota_log_record
-from quota.records.record import Record, Source
+from quota.records.record import BEGINNING, EpochMs, Record, Source
 from quota.timeline.change import to_change
 from quota.whatif.rejected_algorithms import Algorithm
 

@@ -4,10 +4,10 @@ import json
 
 import msgspec
 
-from jobs.enforce.decide import EnforceConfig, answer_requests
+from jobs.enforce.stages import EnforceConfig, answer_requests
 from quota.admission.policy import Policy
-from quota.records.fields import BEGINNING
 from quota.records.quota_log import Window
+from quota.records.record import BEGINNING
 from tests.support.factories import request_json
 from tests.support.replay.engine import State
 from tests.support.rows import kafka_rows, pack_request

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
+from jobs.enforce.stages import EnforceConfig
 from quota.admission.policy import Policy
 from quota.records.quota_log import Window
 from schemas.kafka import RECORD

@@ -3,10 +3,10 @@
 import msgspec
 from chispa import assert_df_equality
 
-from jobs.enforce.resolve import resolve_requests
+from jobs.enforce.stages import resolve_requests
 from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
-from quota.records.fields import BEGINNING
+from quota.records.record import BEGINNING
 from schemas.buckets import RESOLVED
 from tests.support.factories import FixedQuotas, request_json, timeline
 from tests.support.rows import frame, kafka_rows, pack_request

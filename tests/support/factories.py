@@ -14,10 +14,9 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
 from quota.records.levels import Limit, Resolution, ResolvedRequest
 from quota.records.quota_log import Quota, Window
-from quota.records.record import Record, Source
+from quota.records.record import BEGINNING, Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.change import QuotaChange

@@ -24,9 +24,8 @@ from quota.kafka.reading import make_consumer, message_source, topic_partitions
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
-from quota.records.fields import BEGINNING
 from quota.records.quota_log import Quota, Window
-from quota.records.record import Record
+from quota.records.record import BEGINNING, Record
 from quota.timeline.change import QuotaChange
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT

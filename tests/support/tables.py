@@ -12,8 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.audit.append import AuditConfig, append_records
-from jobs.audit.tables.preparation import prepare_tables
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
+from jobs.audit.preparation import prepare_tables
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter

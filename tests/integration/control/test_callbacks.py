@@ -16,8 +16,8 @@ from quota.kafka.quotas.writer import publish_cluster, write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import read_cluster
 from quota.records.entity import QuotaEntity
-from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
+from quota.records.record import MAX_EPOCH_MS
 from tests.support.callbacks import Failing
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import admin_of

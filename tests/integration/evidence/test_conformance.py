@@ -8,8 +8,8 @@ import quota.algorithms.token_bucket
 from jobs.installation import jars_folder
 from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _before, throttle_ms
-from quota.records.fields import BEGINNING
 from quota.records.levels import Limit
+from quota.records.record import BEGINNING
 from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec
 from tests.evidence.conformance.bucket.comparison import MismatchError, compare, half_up
 from tests.evidence.conformance.bucket.differences import CASES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.buckets.moving import capture_buckets, restore_buckets
+from jobs.buckets.store import capture_buckets, restore_buckets
 from jobs.storage.files import DeploymentSession
 from quota.errors import MutationQuotaError
 from tests.support.deployment import with_sections

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
-from jobs.buckets.moving import capture_buckets, restore_buckets
+from jobs.buckets.store import capture_buckets, restore_buckets
 from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, LeaseError, hold_lease

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-import jobs.enforce.resolve
-from jobs.enforce.decide import EnforceConfig, answer_requests
+import jobs.enforce.stages
 from jobs.enforce.query import enforce
+from jobs.enforce.stages import EnforceConfig, answer_requests
 from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota
@@ -229,7 +229,7 @@ class PlainEngine:
         chance.shuffle(rows)
         quotas, config = LoggedQuotas(log.changes, run.knows_all), enforce_config_of(log)
         groups: dict[str, list[Any]] = {}
-        for resolved in jobs.enforce.resolve._resolve_batches(quotas, config.policy, iter([record_batch(rows)])):  # noqa: SLF001 the stage itself
+        for resolved in jobs.enforce.stages._resolve_batches(quotas, config.policy, iter([record_batch(rows)])):  # noqa: SLF001 the stage itself
             for row in resolved.to_pylist():
                 groups.setdefault(row["bucket"], []).append(row["request"])
         for bucket, requests in groups.items():

@@ -15,9 +15,9 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import read_decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
 from quota.records.levels import ResolvedRequest, levels
 from quota.records.quota_log import Window, read_quota_log_record
+from quota.records.record import BEGINNING
 from quota.records.request import read_request
 from quota.text import format_tags, legible, quoted
 from quota.whatif.simulation import simulate

@@ -7,10 +7,9 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
 from quota.records.levels import Limit, Resolution, ResolvedRequest
 from quota.records.quota_log import Quota
-from quota.records.record import Record, Source
+from quota.records.record import BEGINNING, Record, Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
 from tests.evidence.conformance.bucket.sequences import Change, Sequence, Try
 from tests.support.factories import PERMISSIVE, STRICT

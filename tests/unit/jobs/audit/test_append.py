@@ -21,7 +21,7 @@ import jobs.audit.append
 from jobs import log_lines
 from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.query import write_batch
-from jobs.audit.tables.specs import TABLES
+from jobs.audit.tables import TABLES
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.factories import DECISION_RECORD as DECISION

@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from jobs.audit.decisions import to_decisions
-from jobs.audit.quota_change_rows import record_to_row, row_to_record
+from jobs.audit.quota_changes import record_to_row, row_to_record
 from jobs.audit.rows import dead_letter_rows, decision_rows, quota_change_rows
 from quota.records.quota_log import read_quota_log_record
-from schemas import quota_changes
+from schemas import tables
 from tests.support.factories import DECISION_RECORD as DECISION
 from tests.support.malformed import all_malformed
 from tests.support.rows import kafka_rows, record_batch
@@ -189,7 +189,7 @@ RECORDS = {
 def row_of(fields, timestamp=1000):
     """The row of a record, with its timestamp; missing columns are null."""
     made = record_to_row(read_quota_log_record(json.dumps(fields).encode()), timestamp)
-    return dict.fromkeys(quota_changes.TABLE.names) | {"timestamp": timestamp} | made
+    return dict.fromkeys(tables.QUOTA_CHANGES.names) | {"timestamp": timestamp} | made
 
 
 @pytest.mark.parametrize("fields", RECORDS.values(), ids=RECORDS.keys())

@@ -1,6 +1,6 @@
 """`buckets list`, with a list in place of the audit's table."""
 
-from jobs.buckets import audited
+from jobs.buckets import listing
 from schemas.documents.quotas import Buckets, ListedBucket
 from tests.support.programs import run
 
@@ -10,7 +10,7 @@ FULL = ListedBucket({"group": "pay"}, 8.0, NOON, 8.0, 0.5, 8.0, None, False, 0, 
 
 
 def test_a_row_has_the_values_that_operators_need(monkeypatch):
-    monkeypatch.setattr(audited, "list_buckets", lambda *_, **__: Buckets([IN_DEBT, FULL], 3, NOON))
+    monkeypatch.setattr(listing, "list_buckets", lambda *_, **__: Buckets([IN_DEBT, FULL], 3, NOON))
     listed = run("buckets", "list")
     assert [" ".join(line.split()) for line in listed.stdout.splitlines()] == [
         "BUCKET TOKENS BURST RATE/S DEBT ENDS IN FULL IN CHANGED",

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 
-import jobs.audit.upkeep.maintain
+import jobs.audit.upkeep
 from tests.support.object_store import store_overrides
 from tests.support.programs import run
-from tests.unit.jobs.audit.upkeep.conftest import Decisions
+from tests.unit.jobs.audit.conftest import Decisions
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_after_midnight_no_more_rows_are_deleted_than_were_confirmed(kept, maint
     for day in range(4):
         kept.commit(1, day=day)
     clock = (datetime(2026, 11, 23, 23, 59, tzinfo=UTC) + timedelta(days=days) for days in count())
-    monkeypatch.setattr(jobs.audit.upkeep.maintain, "datetime", Mock(now=lambda _: next(clock)))
+    monkeypatch.setattr(jobs.audit.upkeep, "datetime", Mock(now=lambda _: next(clock)))
     ran = maintain("decisions", "--set", "audit.keep_days.decisions=1", "--yes")
     assert ran.returncode == 0, ran.stderr
     assert kept.offsets == [2, 3, 4]

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from jobs.buckets import moving
+from jobs.buckets import store
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli import callback as command
 from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
@@ -87,7 +87,7 @@ SAVED = SavedBuckets(BucketFileHeader(STATE_VERSION, 1, {}, {}), [SavedBucket('[
 @pytest.fixture
 def export(monkeypatch):
     """Run the command, in place of a checkpoint with one bucket."""
-    monkeypatch.setattr(moving, "export_buckets", lambda _: SAVED)
+    monkeypatch.setattr(store, "export_buckets", lambda _: SAVED)
     return lambda *options: CliRunner().invoke(app, ["buckets", "export", *options])
 
 

@@ -15,8 +15,8 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import NotFound
 from quota.records import codec
 from quota.records.decision import Outcome, read_decision
-from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import Window
+from quota.records.record import MAX_EPOCH_MS
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.deployment import with_sections
 from tests.support.factories import PERMISSIVE, START, request_after

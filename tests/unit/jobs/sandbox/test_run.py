@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.audit.upkeep import schedule
+from jobs.audit import upkeep_schedule
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox import run
 from jobs.sandbox.broker import HOST, free_port, is_listening
@@ -149,7 +149,8 @@ def test_upkeep_is_interrupted_before_the_queries_are_stopped(base_settings, mon
     stops = []
     monkeypatch.setattr(run, "start_queries", lambda *_: [])
     monkeypatch.setattr(run, "observing", lambda *_: lambda: None)
-    monkeypatch.setattr(run, "stop_after_batch", lambda _: stops.extend(stop.is_set() for stop in schedule._stops))  # noqa: SLF001
+    upkeeps = upkeep_schedule._stops  # noqa: SLF001
+    monkeypatch.setattr(run, "stop_after_batch", lambda _: stops.extend(stop.is_set() for stop in upkeeps))
     spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: None))
     endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
     with running_queries(SimpleNamespace(settings=base_settings, spark=spark), endpoint) as check:

@@ -10,8 +10,7 @@ from py4j.protocol import Py4JNetworkError
 
 from jobs.buckets import store
 from jobs.buckets.listing import BucketQuery
-from jobs.buckets.moving import restore_buckets
-from jobs.buckets.store import list_stored
+from jobs.buckets.store import list_stored, restore_buckets
 from jobs.services import spark as module
 from jobs.services import streaming
 from jobs.services.spark import claimed_deployment, hold_leases

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from jobs.audit.tables.reader import bounded_duckdb
+from jobs.audit.reader import bounded_duckdb
 from jobs.whatif import audited_requests
 from jobs.whatif.audited_requests import add_recorded_changes, backtest, open_requests, read_again, recommend
 from quota.algorithms.token_bucket import TokenBucket

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.enforce.state import decode_bucket, encode_bucket
+from jobs.enforce.packing import decode_bucket, encode_bucket
 from quota.admission.decide import decide
 from quota.algorithms.deduplication import AdmittedRequest, AdmittedRequests, Deduplication
 from quota.algorithms.token_bucket import Bucket, TokenBucket

@@ -7,8 +7,8 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.planning.warnings import Loophole, loopholes, name_warning, quota_warnings, rate_warning, user_warnings
 from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
-from quota.records.fields import BEGINNING
 from quota.records.quota_log import Window
+from quota.records.record import BEGINNING
 from quota.whatif.simulation import simulate
 from tests.support.factories import request_json, timeline
 from tests.support.programs import run

@@ -3,9 +3,9 @@
 import pytest
 
 from quota.records.entity import QuotaEntity
-from quota.records.fields import BEGINNING
 from quota.records.levels import levels
 from quota.records.quota_log import Quota
+from quota.records.record import BEGINNING
 from quota.timeline.change import QuotaCancellation, QuotaChange
 from tests.support.factories import timeline
 

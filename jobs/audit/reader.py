@@ -13,8 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem, copy_files
 
-from jobs.audit.tables.opening import TableStore, open_known
-from jobs.audit.tables.specs import TableSpec
+from jobs.audit.tables import TableSpec, TableStore, open_known
 from jobs.storage.stored_files import one_line
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
@@ -123,7 +122,7 @@ def _arrow_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSyst
 
 
 def read_errors(settings: Settings) -> AbstractContextManager[None]:
-    """Turn the errors of reading tables into one line (`jobs.audit.tables.opening.TableStore.errors`)."""
+    """Turn the errors of reading tables into one line (`jobs.audit.tables.TableStore.errors`)."""
     return TableStore.of(settings).errors(others=(duckdb.InvalidInputException, duckdb.IOException))
 
 

@@ -13,14 +13,13 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.preparation import missing_tables, prepare_tables
-from jobs.audit.tables.specs import DECISIONS, TABLES
+from jobs.audit.preparation import missing_tables, prepare_tables
+from jobs.audit.tables import DECISIONS, TABLES, TableStore
 from jobs.storage.stored_files import QUICK
 from quota.errors import MutationQuotaError
 from quota.records.decision import BucketBefore
 from quota.settings import load_settings
-from schemas import decisions
+from schemas import tables, versions
 from tests.support.factories import DECISION_RECORD as DECISION
 from tests.support.object_store import rejecting_store, store_overrides, store_settings
 from tests.support.rows import kafka_rows
@@ -58,7 +57,7 @@ BOUNDS = {
 
 
 def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_bounds(settings):
-    older(settings, decisions.TABLE, str(decisions.VERSION))
+    older(settings, tables.DECISIONS, str(versions.DECISIONS))
     stored(settings).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     prepare(settings)
     configuration = stored(settings).metadata().configuration
@@ -145,7 +144,7 @@ def older(settings, schema, version):
 
 def test_a_table_of_an_older_version_gains_its_missing_columns(settings):
     """Two columns, and a field of the structs in a list; what is in the table stays, and batches are added."""
-    schema = StructType([field for field in decisions.TABLE if field.name not in {"apply", "bucket_before"}])
+    schema = StructType([field for field in tables.DECISIONS if field.name not in {"apply", "bucket_before"}])
     elements = schema["topics"].dataType.elementType
     fewer = StructType([field for field in elements if field.name != "replication_factor"])
     schema = StructType(
@@ -153,7 +152,7 @@ def test_a_table_of_an_older_version_gains_its_missing_columns(settings):
     )
     older(settings, schema, "1")
     prepare(settings)
-    assert version_of(settings) == str(decisions.VERSION)
+    assert version_of(settings) == str(versions.DECISIONS)
     details = DECISION["topics"][0] | {"replication_factor": 3, "assignments": [[1]]}
     before, nulls = {"tokens": 55.0, "updated_at": 7, "quota": 5.0, "burst": 55.0}, BucketBefore.__struct_fields__[4:]
     value = json.dumps(DECISION | {"topics": [details], "apply": True, "bucket_before": before}).encode()
@@ -162,7 +161,7 @@ def test_a_table_of_an_older_version_gains_its_missing_columns(settings):
     assert set(rows) == {"t-0-0", DECISION["decision_id"]}
     row = rows[DECISION["decision_id"]]
     (topic,) = row["topics"]
-    assert set(row) == set(decisions.TABLE.names)
+    assert set(row) == set(tables.DECISIONS.names)
     assert (row["bucket_before"], rows["t-0-0"]["bucket_before"]) == (before | dict.fromkeys(nulls), None)
     assert (row["apply"], topic["replication_factor"], topic["assignments"], topic["name"]) == (True, 3, [[1]], "t")
     version = stored(settings).version()
@@ -182,12 +181,12 @@ def test_columns_that_an_operator_has_added_stay_and_are_null(settings):
 def test_an_incompatible_table_of_another_version_is_rejected_with_advice(settings):
     """One table is newer; another is older, with a column of a different type."""
     prepare(settings)
-    newer = decisions.VERSION + 1
+    newer = versions.DECISIONS + 1
     stored(settings).alter.set_table_properties({"mutationQuota.schemaVersion": str(newer)}, raise_if_not_exists=False)
     with pytest.raises(MutationQuotaError, match=rf"newer program, as version {newer} .* start that program again"):
         prepare(settings)
     shutil.rmtree(settings.storage.table("decisions"))
-    other = [field if field.name != "quota" else StructField("quota", StringType()) for field in decisions.TABLE]
+    other = [field if field.name != "quota" else StructField("quota", StringType()) for field in tables.DECISIONS]
     older(settings, StructType(other), "1")
     with pytest.raises(MutationQuotaError, match=r"version 1 with different or missing columns: quota\); move it away"):
         prepare(settings)

@@ -6,11 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-import jobs.audit.upkeep.maintain
-from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.maintain import REGULAR, THOROUGH, FileLimits, maintain
-from tests.unit.jobs.audit.upkeep.conftest import NOON
+import jobs.audit.upkeep
+from jobs.audit.tables import DECISIONS, TableStore
+from jobs.audit.upkeep import REGULAR, THOROUGH, FileLimits, maintain
+from tests.unit.jobs.audit.conftest import NOON
 
 
 def test_rows_are_retained_for_the_configured_days_before_the_newest_date(keeping):
@@ -135,7 +134,7 @@ def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
 
 def test_large_files_are_left_unchanged(crowded, monkeypatch):
     (largest,) = {path.stat().st_size for path in list(crowded.path.rglob("*.parquet"))[:1]}
-    monkeypatch.setattr(jobs.audit.upkeep.maintain, "TARGET_BYTES", largest)  # a small file has less than half of it
+    monkeypatch.setattr(jobs.audit.upkeep, "TARGET_BYTES", largest)  # a small file has less than half of it
     assert crowded.plan().compact == {}
 
 

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from msgspec.structs import replace
 
-from jobs.audit.tables.opening import TableStore, check_writable, open_known
-from jobs.audit.tables.specs import TABLES, TableSpec
+from jobs.audit.tables import TABLES, TableSpec, TableStore, check_writable, open_known
 from quota.settings import Settings
 from quota.text import plural
 from schemas.documents.records import MaintainedTable

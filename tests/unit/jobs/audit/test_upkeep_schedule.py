@@ -15,14 +15,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from msgspec import structs
 
-import jobs.audit.upkeep.schedule
-from jobs.audit.upkeep.maintain import REGULAR
-from jobs.audit.upkeep.schedule import Upkeep, UpkeepTask, run_upkeep, stopping_upkeep
+import jobs.audit.upkeep_schedule
+from jobs.audit.upkeep import REGULAR
+from jobs.audit.upkeep_schedule import Upkeep, UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.metrics.endpoint import STALLED_SECONDS
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from tests.support.waiting import until
-from tests.unit.jobs.audit.upkeep.conftest import NOON
+from tests.unit.jobs.audit.conftest import NOON
 
 MEMORY = 2 * 2**30
 
@@ -31,7 +31,7 @@ MEMORY = 2 * 2**30
 def clock(monkeypatch):
     """The seconds of the monotonic clock, as a list of one."""
     seconds = [0.0]
-    monkeypatch.setattr(jobs.audit.upkeep.schedule.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(jobs.audit.upkeep_schedule.time, "monotonic", lambda: seconds[0])
     return seconds
 
 
@@ -58,14 +58,14 @@ def test_it_runs_in_a_separate_process(crowded):
     ],
 )
 def test_a_failure_of_that_process_names_the_reason(crowded, monkeypatch, command, seconds, reason):
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", command)
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "PART_SECONDS", seconds)
+    monkeypatch.setattr(jobs.audit.upkeep_schedule, "_COMMAND", command)
+    monkeypatch.setattr(jobs.audit.upkeep_schedule, "PART_SECONDS", seconds)
     with pytest.raises(MutationQuotaError, match=f"{reason}; run mutation-quota maintain decisions, "):
         run_upkeep(task(crowded))
 
 
 def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(crowded, monkeypatch, caplog):
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep_schedule, "_COMMAND", "import signal; signal.pause()")
     stop, failures = threading.Event(), Counter()
     stop.set()
     upkeep = Upkeep(crowded.settings, 300.0, once=True, failures=failures)
@@ -79,7 +79,7 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(crowded
 
 def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(crowded):
     another_parent = str(os.getppid())
-    command = [sys.executable, "-c", jobs.audit.upkeep.schedule._COMMAND, another_parent]  # noqa: SLF001
+    command = [sys.executable, "-c", jobs.audit.upkeep_schedule._COMMAND, another_parent]  # noqa: SLF001
     done = subprocess.run(command, input=codec.encode(task(crowded)), capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
     assert crowded.files == {"2026-11-21": REGULAR.newest + 1}
@@ -88,7 +88,7 @@ def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(crowd
 def test_its_process_does_not_outlive_its_parent(crowded):
     """The parent ends as if killed: its child hangs in the middle of the work."""
     hang = (
-        "import jobs.audit.upkeep.schedule as c, signal; "
+        "import jobs.audit.upkeep_schedule as c, signal; "
         "c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
     )
     killed = (
@@ -137,7 +137,7 @@ def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health
     """Each part takes its maximum time. Parts that do not fit follow after the next batches, so none is skipped."""
     plan = structs.replace(kept.plan(), daily=True, compact={NOON.date(): 9})
     monkeypatch.setattr(
-        jobs.audit.upkeep.schedule, "plan_upkeep", lambda _, name, *__: structs.replace(plan, table=name)
+        jobs.audit.upkeep_schedule, "plan_upkeep", lambda _, name, *__: structs.replace(plan, table=name)
     )
     begun = set()
 
@@ -146,7 +146,7 @@ def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health
         clock[0] += 120
         raise MutationQuotaError("it took too long")
 
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "run_upkeep", take_long)
+    monkeypatch.setattr(jobs.audit.upkeep_schedule, "run_upkeep", take_long)
     upkeep = Upkeep(kept.settings, 300.0, once=True)
     delays = []
     for _ in range(3):

@@ -8,8 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from jobs.audit.tables.opening import TableStore, check_writable, open_known
-from jobs.audit.tables.specs import PROPERTIES, TABLES, VERSION_PROPERTY, TableSpec
+from jobs.audit.tables import PROPERTIES, TABLES, VERSION_PROPERTY, TableSpec, TableStore, check_writable, open_known
 from quota.settings import Settings
 from quota.settings.storage import table_folder
 

@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import TABLES, TableSpec
-from jobs.audit.upkeep.maintain import UpkeepPlan, UpkeepResult, keep_days, maintain, plan_upkeep
+from jobs.audit.tables import TABLES, TableSpec, TableStore
+from jobs.audit.upkeep import UpkeepPlan, UpkeepResult, keep_days, maintain, plan_upkeep
 from jobs.background import end_with_parent
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
@@ -115,7 +114,7 @@ _POLL_SECONDS = 0.2
 _stops: list[threading.Event] = []
 """Events that are set when the service of this process stops."""
 
-_COMMAND = "from jobs.audit.upkeep.schedule import main; main()"
+_COMMAND = "from jobs.audit.upkeep_schedule import main; main()"
 
 
 class InterruptedUpkeep(MutationQuotaError):

@@ -1,1 +1,0 @@
-"""The Delta tables: their definitions, and how they are prepared, opened and read."""
