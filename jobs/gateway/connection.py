@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Hashable, Iterator
-from typing import cast
+from typing import Any, cast
 
 from jobs.gateway.brokers import BrokerConnection, keep_alive, not_closing
 from jobs.gateway.buffers import HELD_BYTES, Buffers, buffered_bytes, limit_unsent
@@ -33,8 +33,8 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_access",
         "_address",
+        "_awaited",
         "_broker",
         "_broker_is_slow",
         "_client_is_slow",
@@ -43,7 +43,6 @@ class ClientConnection(asyncio.Protocol):
         "_host",
         "_pending",
         "_reading",
-        "_reply",
         "_stopped",
         "_taken",
         "_transport",
@@ -68,8 +67,7 @@ class ClientConnection(asyncio.Protocol):
         self._broker_is_slow = False
         self._client_is_slow = False
         self._reading = True
-        self._reply: asyncio.Future[DecisionReply] | None = None
-        self._access: asyncio.Task[None] | None = None
+        self._awaited: asyncio.Future[Any] | None = None
         self._stopped = False
         self.channel = Channel(host.context, self)
         self.started_at = self.active_at = self.request_at = time.monotonic()
@@ -110,9 +108,8 @@ class ClientConnection(asyncio.Protocol):
         self._host.closed(self)
         self._host.buffer(-self.buffered)
         self.buffered = self._held = 0
-        for awaited in (self._reply, self._access):
-            if awaited is not None:
-                awaited.cancel()
+        if self._awaited is not None:
+            self._awaited.cancel()
         self.channel.close()
         if self._connecting is not None:
             self._connecting.cancel()
@@ -151,12 +148,12 @@ class ClientConnection(asyncio.Protocol):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._reply = self._host.decisions.request(request)
-        self._reply.add_done_callback(self._decided)
+        self._awaited = reply = self._host.decisions.request(request)
+        reply.add_done_callback(self._decided)
 
     def call_rates(self, call: RatesCall) -> None:
         """Access the rates in the quota log."""
-        self._access = asyncio.get_running_loop().create_task(self._call_rates(call))
+        self._awaited = asyncio.get_running_loop().create_task(self._call_rates(call))
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""

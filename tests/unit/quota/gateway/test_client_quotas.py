@@ -162,18 +162,6 @@ def test_the_log_and_the_brokers_are_one_response():
     )
 
 
-def test_a_request_that_the_brokers_reject_does_not_reach_the_log():
-    rejected = {
-        "throttleTimeMs": 0,
-        "errorCode": 31,
-        "errorMessage": "Cluster authorization failed.",
-        "entries": None,
-    }
-    flow = describing()
-    assert flow.reply(rejected) is None
-    assert flow.response == rejected
-
-
 def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():
     flow = describing()
     flow.reply(described((parts(user="alice"), {BYTES: 1.0})))
