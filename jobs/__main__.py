@@ -5,7 +5,7 @@ import jobs.signals  # noqa: F401 the first import: it handles Ctrl-C during the
 # isort: split
 import sys
 
-from jobs.cli.versions import version_lines
+from jobs.installation import version_lines
 
 
 def main() -> None:

@@ -1,23 +1,29 @@
-"""Locates the files of the installation that are not Python: jars, Java, and the configuration.
+"""The files of the installation that are not Python (jars, Java, and the configuration), and all versions.
 
 A checkout has its jars in `.jars`; elsewhere, each extra installs a package of jars.
 """
 
 import os
+import platform
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from quota.errors import BadInput
 from quota.wire.protocol import Protocol
 from quota.wire.schemas import MESSAGES
+from schemas import versions
 
 _PROJECT = "kafka-mutation-quota"
 _PACKAGE = Path(__file__).resolve().parent
 _ROOT = _PACKAGE.parent
 _CHECKOUT = (_ROOT / "pyproject.toml").exists()
+
+_NOT_INSTALLED = "not installed"
 
 _JAVA = 17
 _JAVA_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
@@ -113,3 +119,47 @@ def missing_package(error: Exception) -> BadInput | None:
 
 def _install(*extras: str) -> str:
     return f"pip install '{_PROJECT}[{','.join(extras)}]'"
+
+
+def version_lines() -> Iterator[str]:
+    """Yield the versions, one a line, without starting a JVM."""
+    tables = {
+        "decisions": versions.DECISIONS,
+        "dead_letters": versions.DEAD_LETTERS,
+        "quota_changes": versions.QUOTA_CHANGES,
+    }
+    lines = {
+        "mutation-quota": _package(_PROJECT),
+        "Python": platform.python_version(),
+        "Spark": _package("pyspark"),
+        "Delta": _package("delta-spark"),
+        "Kafka": f"{_gateway()} (gateway), {_jar('broker')} (broker), {_jar('spark')} (Spark's client)",
+        "confluent-kafka": _package("confluent-kafka"),
+        "state": versions.STATE,
+        "tables": ", ".join(f"{name} {version}" for name, version in tables.items()),
+    }
+    return (f"{name:15} {value}" for name, value in lines.items())
+
+
+def _package(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return _NOT_INSTALLED
+
+
+def _gateway() -> str:
+    try:
+        return kafka_protocol("").version
+    except BadInput:
+        return _NOT_INSTALLED
+
+
+def _jar(extra: str) -> str:
+    """Return the version of Kafka's clients among the jars of an extra, by the name of the jar."""
+    try:
+        names = [jar.name for jar in jars_folder("", f"{extra}.jars").iterdir()]
+    except BadInput:
+        return _NOT_INSTALLED
+    matches = (re.fullmatch(r"kafka-clients-(\d[\w.]*)\.jar", name) for name in names)
+    return next((match[1] for match in matches if match), _NOT_INSTALLED)

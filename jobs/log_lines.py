@@ -1,8 +1,12 @@
-"""Logs of this process and its Python workers as JSON lines; `conf/log4j2.properties` configures the JVM's log."""
+"""The log of this process and its Python workers, on standard error: its level, and JSON lines.
+
+`conf/log4j2.properties` configures the JVM's log.
+"""
 
 import io
 import json
 import logging
+import os
 import sys
 import threading
 import warnings
@@ -11,7 +15,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+if TYPE_CHECKING:  # workers do without pydantic
+    from quota.settings.sections import LoggingSettings
 
 SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
 """The environment variable of workers that log as JSON; its value is the name of the service."""
@@ -21,6 +28,21 @@ QUERY_PROPERTY = "mdc.query"
 
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 """The log4j names of levels that differ from Python's."""
+
+_OWN = ("jobs", "quota")
+"""The loggers of this project. Those of libraries stay at `info`, because their details would hide ours."""
+
+_FORMAT_VARIABLE = "MUTATION_QUOTA__LOGGING__FORMAT"
+
+
+_RUST_LOG, _QUIET = "RUST_LOG", "error"
+"""The variable from which deltalake reads the level of its log when it is imported.
+
+Its warnings, such as a page on each attempt to find credentials in the cloud, are repeated by the error after them.
+"""
+
+
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 Context = Callable[[], Mapping[str, Any]]
 
@@ -156,3 +178,47 @@ def _log_thread_failure(failure: threading.ExceptHookArgs) -> None:
     name = failure.thread.name if failure.thread else "?"
     trace = (failure.exc_type, failure.exc_value, failure.exc_traceback)
     logging.getLogger("threading").error("the thread %s has failed: %s", name, failure.exc_value, exc_info=trace)
+
+
+def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Log at level `info`, as plain lines, until the settings are read.
+
+    If the environment sets the format, errors in the settings have it, too.
+    """
+    handlers = [_TerminalHandler()] if sys.stderr.isatty() else None
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
+    os.environ.setdefault(_RUST_LOG, _QUIET)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    if environment.get(_FORMAT_VARIABLE) == "json":
+        log_as_json(program)
+
+
+def set_verbose(*, verbose: bool) -> None:
+    """Log at level `debug`, if the option is given."""
+    if verbose:
+        _set_level("debug")
+
+
+def follow_settings(settings: "LoggingSettings", service: str) -> None:
+    """Apply the settings of the log; `-v` overrides the level."""
+    if settings.as_json:
+        log_as_json(service)
+    if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:
+        _set_level(settings.level)
+
+
+class _TerminalHandler(logging.StreamHandler[TextIO]):
+    """Writes to the current `sys.stderr`: a live display replaces it, to print lines above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def _set_level(level: LogLevel) -> None:
+    if level == "debug" and os.environ.get(_RUST_LOG) == _QUIET:
+        os.environ[_RUST_LOG] = "warn"
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.getLogger().setLevel(max(number, logging.INFO))
+    for name in _OWN:
+        logging.getLogger(name).setLevel(number)

@@ -13,8 +13,8 @@ from typing import Annotated, BinaryIO
 import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
-from jobs.cli.log import follow_settings, set_verbose
 from jobs.cli.output import OutputOptions
+from jobs.log_lines import follow_settings, set_verbose
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.timing import now_ms

@@ -32,16 +32,14 @@ from jobs.cli import (
     user_topics,
 )
 from jobs.cli.groups import SingleValuesCommand, SingleValuesGroup, usage_message, with_groups
-from jobs.cli.log import set_verbose, start_log
 from jobs.cli.options import Overrides, SettingsFile, Verbose
 from jobs.cli.quotas import cluster as cluster_quotas
 from jobs.cli.quotas import commands as quotas
 from jobs.cli.quotas import files as quota_files
 from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.kafka_configs import EntityCommand
-from jobs.cli.versions import version_lines
-from jobs.installation import missing_package
-from jobs.log_lines import logs_as_json
+from jobs.installation import missing_package, version_lines
+from jobs.log_lines import logs_as_json, set_verbose, start_log
 from jobs.signals import exit_interrupted, watch_interrupts
 from quota.errors import BadInput, MutationQuotaError
 from quota.text import escaped

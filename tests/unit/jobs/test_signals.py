@@ -24,7 +24,7 @@ import time
 
 class Slow:
     def find_spec(self, name, *_):
-        if name == "jobs.cli.versions":
+        if name == "jobs.installation":
             print("ready", flush=True)
             any(time.sleep(0.05) for _ in range(1200))
 
