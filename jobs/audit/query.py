@@ -34,7 +34,7 @@ def start_audit(
     spark, settings, files = session.spark, session.settings, session.files
     checkpoint = check_stateless_checkpoint(files, AUDIT, VERSION, missing_tables(settings))
     prepare_tables(settings, files.names)
-    check_gaps(settings, AUDIT, checkpoint.positions(files))
+    check_gaps(settings, session.topics, AUDIT, checkpoint.positions(files))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", AUDIT)
     upkeep = Upkeep(settings, settings.audit.upkeep_seconds, once=once, failures=failures)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, AUDIT)

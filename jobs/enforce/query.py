@@ -31,7 +31,7 @@ def start_enforce(session: DeploymentSession, *, once: bool = False) -> Streamin
     spark, settings, files = session.spark, session.settings, session.files
     checkpoint = resume_checkpoint(files, ENFORCE, STATE_VERSION, session.deployment)
     checkpoint.forget_topics(files, session.deployment.retired)
-    check_gaps(settings, ENFORCE, checkpoint.positions(files))
+    check_gaps(settings, session.topics, ENFORCE, checkpoint.positions(files))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", ENFORCE)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, ENFORCE)
     records = read_requests(spark, settings)

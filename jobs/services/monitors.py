@@ -12,6 +12,7 @@ from jobs.storage.stored_files import Files
 from quota.errors import ClusterError, StoreError
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -65,11 +66,11 @@ class CheckpointMonitor:
 class UserTopicsMonitor:
     """Claims new topics of users every 5 s; does nothing if users do not have their own topics."""
 
-    def __init__(self, files: Files, settings: Settings) -> None:
-        """Create the monitor; the first poll connects."""
+    def __init__(self, files: Files, settings: Settings, topics: TopicAdmin) -> None:
+        """Create the monitor of a cluster's topics."""
         self._files = files
         self._settings = settings
-        self._topics = None if settings.topics.user_topic_prefix is None else UserTopics(settings)
+        self._topics = None if settings.topics.user_topic_prefix is None else UserTopics(settings, topics)
         self._poll = Every(_USER_TOPICS_SECONDS)
         self._writing = _Writing("claim the topics of users")
 

@@ -29,6 +29,7 @@ from jobs.storage.stored_files import QUICK, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
@@ -52,11 +53,12 @@ def claimed_deployment(
     queries = [AUDIT] if name == AUDIT else [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])]
     settings.kafka.security.java()  # raises if Spark's own clients have no login
     check_root(settings, queries)
-    topic_ids = _prepare(settings, needed)
+    admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
+    topic_ids = _prepare(settings, needed, admin)
     with ExitStack() as stack:
         spark = stack.enter_context(spark_session(settings, name, log))
         with query_errors(queries[0]):
-            session = stack.enter_context(DeploymentSession(spark, settings, open_files(spark, settings)))
+            session = stack.enter_context(DeploymentSession(spark, settings, open_files(spark, settings), admin))
         stack.enter_context(hold_leases(session, queries, take_over=take_over))
         with query_errors(name):
             deployment = _claim(session, topic_ids, needed)
@@ -86,9 +88,9 @@ def hold_leases(session: DeploymentSession, queries: Sequence[str], *, take_over
         yield
 
 
-def _prepare(settings: Settings, needed: Sequence[str]) -> dict[str, str]:
+def _prepare(settings: Settings, needed: Sequence[str], admin: TopicAdmin) -> dict[str, str]:
     """Prepare topics, and return their ids by name."""
-    return {name: topic.topic_id for name, topic in prepare_topics(settings, needed).items()}
+    return {name: topic.topic_id for name, topic in prepare_topics(settings, needed, admin).items()}
 
 
 def _claim(session: DeploymentSession, topic_ids: Mapping[str, str], needed: Sequence[str]) -> Deployment:
@@ -103,7 +105,7 @@ def _claim(session: DeploymentSession, topic_ids: Mapping[str, str], needed: Seq
             if deadline.has_passed:
                 raise
             time.sleep(_RETRY_SECONDS)
-            topic_ids = _prepare(settings, needed)
+            topic_ids = _prepare(settings, needed, session.topics)
         else:
             break
     if settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):
@@ -124,7 +126,7 @@ def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[St
 def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[], None]:
     """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
     checkpoint = CheckpointMonitor(session.files, observer, ENFORCE, STATE_VERSION)
-    user_topics = UserTopicsMonitor(session.files, session.settings)
+    user_topics = UserTopicsMonitor(session.files, session.settings, session.topics)
 
     def poll() -> None:
         observer.poll()

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from jobs.storage.deployment import Deployment
 from jobs.storage.stored_files import Files, LocalFiles
 from quota.errors import MutationQuotaError
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -136,6 +137,8 @@ class DeploymentSession:
     settings: Settings
     files: Files
     """The files of the storage root."""
+    topics: TopicAdmin
+    """The topics of the deployment."""
     deployment: Deployment = field(default_factory=Deployment)
     """The topics and the checkpoints of the root, as of the start of the session."""
 
@@ -143,7 +146,8 @@ class DeploymentSession:
     def on(cls, spark: SparkSession, settings: Settings) -> Self:
         """Return a session that is connected to the storage root until the Spark session ends."""
         files = open_files(spark, settings)
-        return cls(spark, settings, files, Deployment.read(files))
+        topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
+        return cls(spark, settings, files, topics, Deployment.read(files))
 
     def __enter__(self) -> Self:
         return self

@@ -15,10 +15,9 @@ from confluent_kafka import TopicPartition
 from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder, switch_folder
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
 from jobs.storage.stored_files import Files
-from quota.errors import MutationQuotaError
-from quota.kafka.librdkafka import cluster_errors
-from quota.kafka.reading import make_consumer, offset_range
+from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.timing import Deadline
+from quota.kafka.topics.topic_admin import EARLIEST, TopicAdmin
 from quota.settings import Settings
 from quota.text import plural
 
@@ -142,12 +141,12 @@ def _versions(files: Files, query: str) -> list[int]:
     return [version for version in versions if Checkpoint.read(files, query, version).exists]
 
 
-def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> None:
+def check_gaps(settings: Settings, topics: TopicAdmin, query: str, positions: list[TopicPartition]) -> None:
     """Check that the topics still have what a query, which the messages name, has not read, and end after what it has.
 
     A partition that begins after the query's position is an error only if `spark.fail_on_data_loss` is set.
     """
-    ranges = _ranges(settings, query, positions)
+    ranges = _ranges(topics, positions, settings.kafka.timeout_seconds)
     for position, (_, end) in ranges:
         if end < position.offset:
             name = f"{position.topic}-{position.partition}"
@@ -175,23 +174,18 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) 
 
 
 def _ranges(
-    settings: Settings, query: str, positions: list[TopicPartition]
+    topics: TopicAdmin, positions: list[TopicPartition], seconds: float
 ) -> list[tuple[TopicPartition, tuple[int, int]]]:
     """Return the positions, each with the first offset and the end of its partition."""
-    if not positions:
-        return []
-    connection, seconds = settings.kafka.connection, settings.kafka.timeout_seconds
-    consumer = make_consumer(connection, "mutation-quota-gaps")
-    try:
-        with cluster_errors(f"read the offsets of the topics of {query} at {connection}", connection):
-            ranges = []
-            for position in positions:
-                deadline = Deadline(seconds)  # the high watermark of a new leader may lag for a moment
-                while (bounds := offset_range(consumer, position, seconds))[1] < position.offset:
-                    if deadline.has_passed:
-                        break
-                    time.sleep(_POLL_SECONDS)
-                ranges.append((position, bounds))
-            return ranges
-    finally:
-        consumer.close()
+    partitions = {(position.topic, position.partition): position for position in positions}
+    deadline = Deadline(seconds)
+    while True:
+        try:
+            firsts, ends = topics.offsets(partitions, EARLIEST), topics.offsets(partitions)
+        except ClusterError:  # such as that of a leader that moves
+            if deadline.has_passed:
+                raise
+        else:  # the high watermark of a new leader may lag for a moment
+            if deadline.has_passed or all(ends[key] >= position.offset for key, position in partitions.items()):
+                return [(position, (firsts[key], ends[key])) for key, position in partitions.items()]
+        time.sleep(_POLL_SECONDS)

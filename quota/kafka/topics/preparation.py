@@ -59,10 +59,10 @@ def prepare_topics(
 class UserTopics:
     """The request topics of single users on a cluster (`topics.identity=topic`)."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Create a client, which connects when it is used."""
+    def __init__(self, settings: Settings, admin: TopicAdmin | None = None) -> None:
+        """Use a client, by default a new one, which connects when it is used."""
         self._settings = settings
-        self._admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._admin = admin or TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._logged: set[str] = set()
 
     def prepare(self, users: Sequence[str]) -> dict[str, str]:

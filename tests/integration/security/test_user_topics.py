@@ -24,6 +24,7 @@ from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests_and_answers import RequestWriter
 from quota.kafka.topics.preparation import UserTopics, prepare_topics
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
@@ -83,6 +84,10 @@ def by_topic(deployment):
     yield settings
     there = admin_of(settings).list_topics(timeout=10).topics
     delete(settings, *[name for name in there if name.startswith(settings.topics.requests)])
+
+
+def monitor(spark, settings):
+    return UserTopicsMonitor(open_files(spark, settings), settings, TopicAdmin(settings.kafka.connection, 10))
 
 
 def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic):
@@ -181,17 +186,17 @@ def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_
 
 def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
     """With the offsets of the old topic its requests would be skipped."""
-    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
+    monitor(spark, by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
-    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
+    monitor(spark, by_topic).poll()
     delete(by_topic, request_topic("alice", by_topic.topics))
-    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
+    monitor(spark, by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
 
     def rejection():
         """A broker may need some time to know the new topic."""
         try:
-            UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
+            monitor(spark, by_topic).poll()
         except MutationQuotaError as error:
             return str(error)
         return None

@@ -43,7 +43,7 @@ def topics(monkeypatch):
     """The topics of users on a cluster."""
     mock = Mock()
     mock.check.return_value = {TOPIC_OF_ALICE: "a1"}
-    monkeypatch.setattr(monitors, "UserTopics", lambda _: mock)
+    monkeypatch.setattr(monitors, "UserTopics", lambda *_: mock)
     monkeypatch.setattr(monitors, "_USER_TOPICS_SECONDS", 0.0)
     return mock
 
@@ -51,7 +51,7 @@ def topics(monkeypatch):
 @pytest.fixture
 def user_topics(files, topics):
     settings = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
-    monitor = UserTopicsMonitor(files, settings)
+    monitor = UserTopicsMonitor(files, settings, None)
     assert monitor._topics is topics  # noqa: SLF001 the one of this test, and no client of a broker
     return monitor
 

@@ -45,7 +45,7 @@ def ended(files):
 def fail_with(error, spark, files, stop=lambda: None):
     """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
-    with hold_leases(DeploymentSession(spark, settings, files), ["enforce", "audit"]):
+    with hold_leases(DeploymentSession(spark, settings, files, None), ["enforce", "audit"]):
         active = spark.streams.active
         active.append(SimpleNamespace(stop=lambda: (stop(), active.clear())))
         raise error
@@ -104,7 +104,7 @@ def settings():
 
 @pytest.fixture
 def unreachable(settings):
-    return DeploymentSession(None, settings, NoCalls())
+    return DeploymentSession(None, settings, NoCalls(), None)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A query that starts from scratch, or from another checkpoint, by one write."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -14,7 +15,7 @@ from jobs.storage.resumption import (
     reset_checkpoint,
     resume_checkpoint,
 )
-from quota.errors import MutationQuotaError
+from quota.errors import ClusterError, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
 
@@ -199,6 +200,9 @@ def test_complete_checkpoints_can_be_resumed_and_without_state_only_before_the_f
     assert (without.exists, without.missing(stateful=True)) == (True, "its state is missing" if commits else None)
 
 
+MOVES = ClusterError("no leader")
+
+
 @pytest.fixture
 def check(monkeypatch):
     """Return a function that checks a query at offset 50 of a topic whose offsets are looked up in this order.
@@ -207,11 +211,18 @@ def check(monkeypatch):
     """
 
     def _check(*ranges, **spark):
-        remaining = iter(ranges)
-        monkeypatch.setattr(resumption, "offset_range", lambda *_: next(remaining))
+        remaining = iter(offset for bounds in ranges for offset in bounds)
+
+        def offsets(partitions, *_):
+            offset = next(remaining)
+            if isinstance(offset, Exception):
+                raise offset
+            return dict.fromkeys(partitions, offset)
+
         settings = [f"spark.{name}={value}" for name, value in spark.items()]
         resumption.check_gaps(
             load_settings([*settings, "kafka.timeout_seconds=0.5"], environment={}),
+            SimpleNamespace(offsets=offsets),
             "enforce",
             [TopicPartition("requests", 1, 50)],
         )
@@ -231,6 +242,12 @@ def test_a_partition_that_ends_before_what_was_read_is_rejected_whatever_the_set
 @pytest.mark.parametrize("ranges", [[(0, 50)], [(50, 50)], [(0, 49), (0, 49), (0, 50)]])
 def test_a_partition_that_ends_at_what_was_read_is_complete_also_if_its_new_leader_knows_it_late(check, ranges):
     assert check(*ranges) == []
+
+
+def test_a_leader_that_moves_is_waited_for_and_one_that_stays_away_is_an_error(check):
+    assert check([MOVES], (0, 50)) == []
+    with pytest.raises(ClusterError, match="no leader"):
+        check(*[[MOVES]] * 1_000_000)
 
 
 def test_records_that_were_removed_are_named(check, caplog):
