@@ -179,7 +179,7 @@ class CallbackHarness:
         if isinstance(resolved, DeadLetter):
             raise BadRecord(resolved.error)
         tags = resolved.resolution.tags
-        self._buckets[tags], (decision,) = decide(self._buckets.get(tags), [resolved], self._algorithm)
+        self._buckets[tags], decision = decide(self._buckets.get(tags), resolved, self._algorithm)
         return decision
 
     def close(self) -> None:

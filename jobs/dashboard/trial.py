@@ -105,7 +105,7 @@ def try_quota(
             continue
         tags = resolution.tags
         state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
-        states[tags], (again,) = decide(state, [resolved_to(decision, resolution)], algorithm)
+        states[tags], again = decide(state, resolved_to(decision, resolution), algorithm)
         recorded_effects.add(Effect.of(decision, decision))
         effects.add(Effect.of(again, decision))
     quotas.close()

@@ -27,16 +27,13 @@ _BUCKET_PREFIX = '["'
 _CACHED_BYTES = 4096
 
 
-class _Position(msgspec.Struct, array_like=True):
+class _Request(msgspec.Struct, array_like=True):
+    """A record, and either its error (a dead letter) or the quota that decides it, as JSON."""
+
     topic: str
     partition: int
     offset: int
     timestamp: int | None
-
-
-class _Request(_Position, array_like=True):
-    """A record, and either its error (a dead letter) or the quota that decides it, as JSON."""
-
     key: bytes | None
     value: bytes | None
     error: str | None
@@ -44,8 +41,7 @@ class _Request(_Position, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_request_decoder = msgspec.msgpack.Decoder(_Request)
-_position_decoder = msgspec.msgpack.Decoder(_Position)
+_decode_request = msgspec.msgpack.Decoder(_Request).decode
 _resolution_decoder = msgspec.json.Decoder(Resolution)
 
 
@@ -72,28 +68,27 @@ def unpack_requests(
     """Yield the record key of each request of a key (`schemas.buckets.RESOLVED`), and the request or the dead letter.
 
     Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket come in
-    any order, and are sorted while they are packed, which takes a fraction of the memory of decoded ones. Records
-    without a bucket are not sorted.
+    any order, and are sorted before they are parsed, when they take a fraction of the memory. Records without a bucket
+    are not sorted.
     """
+    requests: Iterable[_Request] = map(_decode_request, packed)
     if key.startswith(_BUCKET_PREFIX):
-        packed = in_order([(_position(request), request) for request in packed])
-    for request in packed:
-        yield _unpack(request, policy)
+        requests = in_order((_position(request), request) for request in requests)
+    for request in requests:
+        yield request.key, _parse(request, policy)
 
 
-def _position(packed: bytes) -> Position:
-    position = _position_decoder.decode(packed)
-    return Position(position.timestamp or 0, position.topic, position.partition, position.offset)
+def _position(request: _Request) -> Position:
+    return Position(request.timestamp or 0, request.topic, request.partition, request.offset)
 
 
-def _unpack(packed: bytes, policy: Policy) -> tuple[bytes | None, ResolvedRequest | DeadLetter]:
-    request = _request_decoder.decode(packed)
+def _parse(request: _Request, policy: Policy) -> ResolvedRequest | DeadLetter:
     source = Source(request.topic, request.partition, request.offset)
     stamped = request.timestamp is not None
     record = Record(source, request.timestamp or 0, request.value, request.key, stamped)
     if request.resolution is None:
-        return request.key, make_dead_letter(record, request.error or "", policy.max_bytes)
-    return request.key, ResolvedRequest(record, parse_valid(record, policy), _resolution(request.resolution))
+        return make_dead_letter(record, request.error or "", policy.max_bytes)
+    return ResolvedRequest(record, parse_valid(record, policy), _resolution(request.resolution))
 
 
 def _resolution(encoded: bytes) -> Resolution:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from jobs.enforce.packing import decode_bucket, encode_bucket, pack_request, unpack_requests
 from jobs.spark.keyed import KeyedStage, KeyState
 from jobs.spark.worker import prepare_worker
-from quota.admission.decide import decide_next
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
@@ -88,7 +88,7 @@ def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], 
         if isinstance(request, DeadLetter):
             yield config.dead_letters_topic, record_key, codec.encode(request)
         else:
-            bucket, decision = decide_next(bucket, request, algorithm)
+            bucket, decision = decide(bucket, request, algorithm)
             yield config.decisions_topic, record_key, codec.encode(decision)
     if bucket is not None and bucket is not before:
         state.update(encode_bucket(bucket))

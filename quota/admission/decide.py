@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
-from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
+from quota.algorithms.token_bucket import Admission
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome, Shadow, TopicDecision
 from quota.records.levels import ResolvedRequest
@@ -68,27 +68,15 @@ def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
 
 
 def decide(
-    bucket: Bucket | None, requests: Iterable[ResolvedRequest], algorithm: TokenBucket
-) -> tuple[Bucket | None, list[Decision]]:
-    """Decide requests that share a bucket, in the order given; return the bucket afterwards, and their decisions.
-
-    A bucket that was never charged is None. Requests without a limit may be decided with None: they touch no bucket.
-    """
-    decisions = []
-    if isinstance(bucket, Bucket):  # the given bucket stays as it is
-        bucket = msgspec.structs.replace(bucket, admitted_requests=bucket.admitted_requests.copy())
-    for resolved in requests:
-        bucket, decision = decide_next(bucket, resolved, algorithm)
-        decisions.append(decision)
-    return bucket, decisions
-
-
-def decide_next(
     state: Any,  # noqa: ANN401 that of the algorithm
     resolved: ResolvedRequest,
     algorithm: Admitting,
 ) -> tuple[Any, Decision]:
-    """Decide the next request of a bucket, whose state is None if it was never charged; return its state afterwards."""
+    """Decide the next request of a bucket; return the bucket's state afterwards, and the decision.
+
+    The state is None if the bucket was never charged; it is not to be used again, because what it remembers of earlier
+    requests is in the returned one.
+    """
     state, admission = algorithm.admit(state, resolved)
     return state, decision_of(resolved, admission)
 
@@ -135,6 +123,15 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
     )
 
 
+def told_throttle_ms(request: MutationRequest, controller_throttle_ms: int) -> int:
+    """Return `throttle_time_ms`, the throttle time that the client is told (KIP-219) [ms].
+
+    It is that of the bucket (`quota.algorithms.token_bucket.throttle_ms`), less the time in purgatory, or that of the
+    request quota if this is longer.
+    """
+    return max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)
+
+
 class _Answer(msgspec.Struct, frozen=True):
     """The answer that a client gets, or would have got from a quota in shadow."""
 
@@ -145,7 +142,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, request: MutationRequest, admitted: Sequence[bool], controller_throttle_ms: int) -> Self:
-        throttle = max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)
+        throttle = told_throttle_ms(request, controller_throttle_ms)
         return cls(Outcome.of(admitted), admitted, controller_throttle_ms, throttle)
 
     def as_shadow(self) -> Shadow:

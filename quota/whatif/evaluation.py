@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from quota.admission.decide import decide_next
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import in_shadow, resolve_quota
 from quota.callbacks.timeline import CallbackTimeline
@@ -107,7 +107,7 @@ class _Replay:
         resolution = self._candidate.resolve(recorded)
         bucket = resolution.tags if resolution.limit else (recorded.user, recorded.client_id)
         resolved = resolved_to(recorded, resolution)
-        state, decision = decide_next(self._states.get(bucket), resolved, self._candidate.algorithm)
+        state, decision = decide(self._states.get(bucket), resolved, self._candidate.algorithm)
         self._states[bucket] = state
         before = recorded.bucket_before
         return decision if decision.bucket_before == before else replace(decision, bucket_before=before)

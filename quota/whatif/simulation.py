@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from quota.admission.decide import decide_next
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.callbacks.timeline import CallbackTimeline
@@ -58,7 +58,7 @@ def simulate(
             yield msgspec.structs.replace(make_dead_letter(record, error, policy.max_bytes), timestamp=None)
         else:
             tags = resolved.resolution.tags
-            buckets[tags], decision = decide_next(buckets.get(tags), resolved, algorithm)
+            buckets[tags], decision = decide(buckets.get(tags), resolved, algorithm)
             yield decision
 
 

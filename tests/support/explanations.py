@@ -1,10 +1,9 @@
 """Decisions of one bucket, to be explained."""
 
-from quota.admission.decide import decide
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota_log import Window
-from tests.support.factories import resolved
+from tests.support.factories import decide_all, resolved
 
 WINDOW = Window(num=100)
 
@@ -15,7 +14,7 @@ def decided(*requests, repeats_ms=0):
         resolved(*partitions, at=at, offset=offset, **fields)
         for offset, (at, partitions, fields) in enumerate(requests)
     ]
-    return decide(None, in_order, TokenBucket(WINDOW, Deduplication(window_ms=repeats_ms)))[1]
+    return decide_all(*in_order, algorithm=TokenBucket(WINDOW, Deduplication(window_ms=repeats_ms)))[1]
 
 
 WORKED = decided((0, [80] * 7, {}), (0, [80], {}), (12_000, [80], {}))

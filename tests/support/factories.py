@@ -133,13 +133,19 @@ def decided(
 ) -> Decision:
     """Return the decision on such a request, by a full bucket or by one with `state` tokens at that moment."""
     bucket = None if state is None or rate is None else Bucket(state, at, Quota(rate))
-    _, (decision,) = decide(bucket, [resolved(*partitions, at=at, rate=rate, **fields)], TokenBucket(Window()))
+    _, decision = decide(bucket, resolved(*partitions, at=at, rate=rate, **fields), TokenBucket(Window()))
     return decision
 
 
-def decide_all(*requests: ResolvedRequest, bucket: Bucket | None = None, algorithm: TokenBucket = KIP):
-    """Decide requests in order; return the bucket after them and their decisions."""
-    return decide(bucket, requests, algorithm)
+def decide_all(*requests: ResolvedRequest, bucket: Any = None, algorithm: Any = KIP):
+    """Decide requests of a bucket in order; return the bucket after them and their decisions. `bucket` is unchanged."""
+    if isinstance(bucket, Bucket):
+        bucket = replace(bucket, admitted_requests=bucket.admitted_requests.copy())
+    decisions = []
+    for request in requests:
+        bucket, decision = decide(bucket, request, algorithm)
+        decisions.append(decision)
+    return bucket, decisions
 
 
 def timeline(*changes: tuple[QuotaEntity, Quota | float | None, int]) -> QuotaTimeline:

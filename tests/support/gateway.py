@@ -145,7 +145,7 @@ class StandIn:
         self.requests.append(resolved.request)
         tags = resolved.resolution.tags
         key = tags.user, tags.client_id
-        self._buckets[key], (decision,) = decide(self._buckets.get(key), [resolved], self._algorithm)
+        self._buckets[key], decision = decide(self._buckets.get(key), resolved, self._algorithm)
         self.decisions.append(decision)
         return decision, self._settings.topics.decisions
 

@@ -53,9 +53,8 @@ class Bench:
         value = request_json(**{"operation": operation, "topics": list(topics), "api_version": 9, **fields})
         record = Record(Source("requests", 0, next(OFFSETS)), round((time.time() - seconds_ago) * 1000), value)
         unlimited = Resolution(Tags("", ""), None, None)
-        _, (decision,) = decide(
-            None, [ResolvedRequest(record, read_request(value), unlimited)], TokenBucket(Window(11, 1))
-        )
+        resolved = ResolvedRequest(record, read_request(value), unlimited)
+        _, decision = decide(None, resolved, TokenBucket(Window(11, 1)))
         return codec.encode(decision)
 
     def repeated(self, decision):

@@ -3,7 +3,6 @@
 import re
 
 from jobs.cli.output import fill
-from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.explanation.explanation import explain
 from quota.explanation.explanation_text import explanation_lines
@@ -12,7 +11,7 @@ from quota.records.levels import ResolvedRequest
 from quota.records.quota_log import Window
 from quota.records.request import read_request
 from tests.support.checkout import CHECKOUT
-from tests.support.factories import record, request_json, timeline
+from tests.support.factories import decide_all, record, request_json, timeline
 
 ANYBODY = QuotaEntity("ANONYMOUS", None)
 CLIENT = "adminclient-1"
@@ -29,7 +28,7 @@ def resolved(partitions, name, at, offset):
 
 def test_the_readme_shows_what_explain_prints():
     requests = [resolved(60, "clicks", FIRST, 1119), resolved(6, "visits", SECOND, 1157)]
-    _, (_, rejected) = decide(None, requests, TokenBucket(Window()))
+    _, (_, rejected) = decide_all(*requests, algorithm=TokenBucket(Window()))
     explanation = explain(rejected)
     printed = "".join(f"{fill(line.text, '', ' ' * line.indent)}\n" for line in explanation_lines(explanation, SECOND))
 

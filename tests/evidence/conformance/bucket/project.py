@@ -31,7 +31,7 @@ def play(sequence: Sequence, times: Steps[int], **options: Any) -> list[Decision
             resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"))
         elif isinstance(step, Try):
             resolved = _resolved(step, at, resolution)
-            bucket, (decision,) = decide(bucket, [resolved], TokenBucket(sequence.window))
+            bucket, decision = decide(bucket, resolved, TokenBucket(sequence.window))
         decisions.append(decision)
     return decisions
 

@@ -282,7 +282,7 @@ def test_an_empty_request_id_is_an_error_that_says_so(fields):
 
 def test_a_decision_omits_details_that_were_null_in_its_request():
     request = resolved(topics=[{"name": "t", "partitions": 1, "count": None, "configs": {"a": "b"}}])
-    _, (decision,) = decide(None, [request], TokenBucket(Window()))
+    _, decision = decide(None, request, TokenBucket(Window()))
     (topic,) = json.loads(codec.encode(decision))["topics"]
     assert topic == {
         "configs": {"a": "b"},

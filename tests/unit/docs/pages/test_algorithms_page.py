@@ -38,7 +38,7 @@ def decisions_of(name):
     """Decide the course, and return the decisions by their second."""
     algorithm, state, decisions = make_algorithm(name, WINDOW), None, {}
     for second, topics in COURSE:
-        state, (decision,) = decide(state, [resolved(*topics, at=second * 1000, rate=RATE)], algorithm)
+        state, decision = decide(state, resolved(*topics, at=second * 1000, rate=RATE), algorithm)
         decisions[second] = decision
     return decisions
 

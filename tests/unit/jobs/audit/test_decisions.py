@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, parse_decision_id, read_decisions
-from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.quota_log import Window
 from quota.settings import load_settings
-from tests.support.factories import decided, resolved
+from tests.support.factories import decide_all, decided, resolved
 from tests.support.programs import run
 from tests.support.tables import append_rows, decision_row, quota_change_row
 
@@ -38,7 +37,7 @@ def settings(tmp_path):
 
 def decisions_at(*times, **fields):
     requests = [resolved(80, at=at, offset=offset, **fields) for offset, at in enumerate(times)]
-    return decide(None, requests, TokenBucket(Window(num=100)))[1]
+    return decide_all(*requests, algorithm=TokenBucket(Window(num=100)))[1]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def test_a_decision_is_explained_and_reproduced_to_the_last_bit_from_its_row(set
         resolved(1, at=NOON + 2, offset=3, rate=0.7, since=NOON + 2, max_debt_ms=5000, reset_at=NOON + 1),
         resolved(1, at=NOON, offset=4, rate=None),
     ]
-    decisions = decide(None, requests, TokenBucket(Window()))[1]
+    decisions = decide_all(*requests, algorithm=TokenBucket(Window()))[1]
     append_rows(settings, "decisions", *map(decision_row, decisions))
     for decision in decisions:
         explanation = explain_decision(settings, decision.decision_id)
@@ -134,7 +133,7 @@ def _listed(tmp_path_factory):
             for number, at in enumerate(times)
         ]
         offset += len(times)
-        for decision in decide(None, requests, TokenBucket(Window()))[1]:
+        for decision in decide_all(*requests, algorithm=TokenBucket(Window()))[1]:
             append_rows(settings_of(root), "decisions", decision_row(decision))
     return root
 

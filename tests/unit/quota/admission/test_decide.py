@@ -181,9 +181,9 @@ def test_after_the_throttle_time_a_request_is_always_admitted(rate, debt, now, t
     """Rejections in between, at any rate and any time, do not change that."""
     bucket = Bucket(-float(debt), now, Quota(rate))
     for later in itertools.accumulate(tries, initial=now):
-        bucket, (rejected,) = decide(bucket, [resolved(1, at=later, rate=rate)], KIP)
+        bucket, rejected = decide(bucket, resolved(1, at=later, rate=rate), KIP)
         if rejected.outcome is Outcome.ADMITTED:
             return
     if rejected.throttle_time_ms < MAX_THROTTLE_MS:
-        _, (waited,) = decide(bucket, [resolved(1, at=rejected.retry_at, rate=rate)], KIP)
+        _, waited = decide(bucket, resolved(1, at=rejected.retry_at, rate=rate), KIP)
         assert waited.outcome is Outcome.ADMITTED

@@ -84,7 +84,7 @@ def test_no_decision_exceeds_the_limit_of_its_topic(request_bytes):
     """In the worst case all topics are rejected, and the tags and the entity contain the names once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
     resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
-    _, (decision,) = decide(Bucket(-1, 0, Quota(5)), [resolved], TokenBucket(Window()))
+    _, decision = decide(Bucket(-1, 0, Quota(5)), resolved, TokenBucket(Window()))
     assert decision.topics[0].error_code == 89
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
 
@@ -109,7 +109,7 @@ def test_an_observed_request_is_decided_in_shadow_as_of_when_it_was_observed():
         5.0,
         True,
     )
-    _, (decision,) = decide(Bucket(-60.0, 150, Quota(5.0)), [request], TokenBucket(Window()))
+    _, decision = decide(Bucket(-60.0, 150, Quota(5.0)), request, TokenBucket(Window()))
     assert (decision.timestamp, decision.outcome.value, decision.shadow.outcome.value) == (150, "ADMITTED", "REJECTED")
     assert decision.observed.error_codes == [0]
 
@@ -134,7 +134,7 @@ def test_users_with_their_own_topics_may_not_write_observed_requests():
 
 def test_an_observed_mutation_is_not_carried_out_again():
     request = resolve(record(request_json(1, observed=observed(1), apply=True)), timeline(), Policy())
-    _, (decision,) = decide(None, [request], TokenBucket(Window()))
+    _, decision = decide(None, request, TokenBucket(Window()))
     assert (decision.outcome.value, decision.apply) == ("ADMITTED", False)
     assert decision.shadow is None  # without a quota nothing would have been rejected
 
@@ -158,7 +158,7 @@ def test_each_malformed_record_has_one_answer_which_fits_its_topic_and_can_be_re
             assert answer.original_value == value
             assert read_dead_letter(codec.encode(answer)) == answer
         else:
-            _, (decision,) = decide(None, [answer], bucket)
+            _, decision = decide(None, answer, bucket)
             assert read_decision(codec.encode(decision)) == decision
             answer = decision
         assert len(codec.encode(answer)) <= GROWTH * len(value) + ENVELOPE

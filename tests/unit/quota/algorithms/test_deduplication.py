@@ -11,14 +11,14 @@ from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Outcome, Repeat
 from quota.records.quota_log import Quota, Window
 from quota.records.record import Source
-from tests.support.factories import PERMISSIVE, resolved
+from tests.support.factories import PERMISSIVE, decide_all, resolved
 
 KIP = Window(num=100)
 MINUTE = Deduplication(window_ms=60_000)
 
 
-def decide_all(*requests, bucket=None, repeats=MINUTE):
-    return decide(bucket, requests, TokenBucket(KIP, repeats))
+def deduplicated(*requests, bucket=None, repeats=MINUTE):
+    return decide_all(*requests, bucket=bucket, algorithm=TokenBucket(KIP, repeats))
 
 
 def tokens(decisions):
@@ -27,7 +27,7 @@ def tokens(decisions):
 
 def test_a_repeat_is_charged_once_and_says_so():
     """Q=5, B=500: 300 leave 200, a second later 205; the repeat costs nothing, another request does."""
-    _, decisions = decide_all(
+    _, decisions = deduplicated(
         resolved(300, offset=7), resolved(300, at=1000, offset=8), resolved(300, at=1000, request_id="s", offset=9)
     )
     assert tokens(decisions) == [
@@ -49,28 +49,28 @@ def test_a_repeat_is_charged_once_and_says_so():
     ],
 )
 def test_an_id_reused_for_another_request_is_charged(other):
-    _, (_, second) = decide_all(resolved(300), resolved(300, **other))
+    _, (_, second) = deduplicated(resolved(300), resolved(300, **other))
     assert second.repeats is None
     assert second.tokens <= -100
 
 
 @pytest.mark.parametrize("way", [{"purgatory_ms": 5}, {"expires_at": 9}])
 def test_a_request_is_the_same_however_it_was_forwarded(way):
-    _, (_, second) = decide_all(resolved(300), resolved(300, **way))
+    _, (_, second) = deduplicated(resolved(300), resolved(300, **way))
     assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
 
 
 def test_a_request_is_forgotten_a_window_after_it_was_seen_last():
     """Retries of a minute apart, however long they go on, are charged once: 400 of 500, and the bucket fills up."""
     times = [0, 60_000, 120_000, 180_001, 180_001]
-    _, decisions = decide_all(*[resolved(400, at=at, offset=at) for at in times])
+    _, decisions = deduplicated(*[resolved(400, at=at, offset=at) for at in times])
     assert [decision.repeats is not None for decision in decisions] == [False, True, True, False, True]
     assert [decision.tokens for decision in decisions] == [100, 400, 500, 100, 100]
 
 
 def test_a_late_repeat_does_not_shorten_the_window():
     times = [40_000, 0, 100_000]
-    _, decisions = decide_all(*[resolved(400, at=at, offset=offset) for offset, at in enumerate(times)])
+    _, decisions = deduplicated(*[resolved(400, at=at, offset=offset) for offset, at in enumerate(times)])
     assert [decision.repeats is not None for decision in decisions] == [False, True, True]
 
 
@@ -86,7 +86,7 @@ def test_a_late_repeat_does_not_shorten_the_window():
     ],
 )
 def test_a_repeat_is_recognized_by_its_bucket_alone(requests, steps):
-    _, decisions = decide_all(*requests)
+    _, decisions = deduplicated(*requests)
     assert [(decision.tokens, decision.repeats is not None) for decision in decisions] == steps
     assert {decision.outcome for decision in decisions} == {Outcome.ADMITTED}
 
@@ -94,7 +94,7 @@ def test_a_repeat_is_recognized_by_its_bucket_alone(requests, steps):
 def test_a_rejected_request_cost_nothing_and_is_decided_again():
     """400 of 500, then 200 to -100: the third topic is rejected for 20 s; a repeat after them pays for it."""
     three = [400, 200, 50]
-    bucket, (first, soon, waited, last) = decide_all(
+    bucket, (first, soon, waited, last) = deduplicated(
         *[resolved(*three, at=at, offset=at) for at in (0, 10_000, 20_000, 20_000)]
     )
     assert (first.outcome, first.tokens, first.throttle_time_ms) == (Outcome.PARTIAL, -100, 20_000)
@@ -109,7 +109,7 @@ def test_a_rejected_request_cost_nothing_and_is_decided_again():
 
 def test_a_permissive_repeat_has_the_remaining_throttle_time():
     """560 of 500 leave -60: 12 s. Five seconds later 7 s are left, and the repeat adds nothing to them."""
-    _, (first, second) = decide_all(
+    _, (first, second) = deduplicated(
         resolved(560, api_version=PERMISSIVE), resolved(560, at=5000, api_version=PERMISSIVE)
     )
     assert (first.throttle_time_ms, second.throttle_time_ms) == (12_000, 7000)
@@ -119,7 +119,7 @@ def test_a_permissive_repeat_has_the_remaining_throttle_time():
 def test_the_oldest_requests_are_forgotten_beyond_the_maximum():
     two = Deduplication(60_000, max_requests=2)
     requests = [resolved(1, request_id=name) for name in ("a", "b", "c", "a", "c")]
-    bucket, decisions = decide_all(*requests, repeats=two)
+    bucket, decisions = deduplicated(*requests, repeats=two)
     assert [decision.repeats is not None for decision in decisions] == [False, False, False, False, True]
     assert len(bucket.admitted_requests) == 2
 
@@ -128,15 +128,15 @@ def test_expired_requests_are_forgotten_as_far_as_they_were_seen_first():
     """When c comes, a has expired, and b has not. So has d, which came late, and stays behind b; it is no repeat."""
     times = {"a": 0, "b": 1000, "d": 0, "c": 60_500}
     requests = [resolved(1, request_id=name, at=at, offset=at) for name, at in times.items()]
-    bucket, _ = decide_all(*requests)
+    bucket, _ = deduplicated(*requests)
     assert len(bucket.admitted_requests) == 3
-    _, (late,) = decide_all(resolved(1, request_id="d", at=60_500), bucket=bucket)
+    _, (late,) = deduplicated(resolved(1, request_id="d", at=60_500), bucket=bucket)
     assert late.repeats is None
 
 
 def test_without_deduplication_requests_are_forgotten_at_the_next_charge():
-    remembering, _ = decide_all(resolved(1))
-    bucket, (decision,) = decide(remembering, [resolved(1)], TokenBucket(KIP))
+    remembering, _ = deduplicated(resolved(1))
+    bucket, decision = decide(remembering, resolved(1), TokenBucket(KIP))
     assert (decision.tokens, decision.repeats) == (498, None)
     assert len(bucket.admitted_requests) == 0
 
@@ -146,7 +146,7 @@ def test_a_given_bucket_is_never_changed():
     remembered = AdmittedRequests()
     remembered.put(b"a digest of 16 b", AdmittedRequest(Source("x", 0, 0), 0, 1), MINUTE, is_new=True)
     bucket, stored = Bucket(100, 0, Quota(5), admitted_requests=remembered), remembered.stored()
-    decide_all(resolved(1, at=70_000), bucket=bucket)
+    deduplicated(resolved(1, at=70_000), bucket=bucket)
     assert remembered.stored() == stored
 
 
@@ -177,8 +177,8 @@ def test_remembered_requests_are_the_same_in_any_batches(sequence, cut):
         now += later
         fields = {"request_id": request_id, "api_version": api_version}
         requests.append(resolved(partitions, 5, at=now, offset=offset, **fields))
-    _, whole = decide_all(*requests, repeats=few)
-    bucket, first = decide_all(*requests[:cut], repeats=few)
+    _, whole = deduplicated(*requests, repeats=few)
+    bucket, first = deduplicated(*requests[:cut], repeats=few)
     kept = None if bucket is None else decode_bucket(encode_bucket(bucket))
-    _, second = decide_all(*requests[cut:], bucket=kept, repeats=few)
+    _, second = deduplicated(*requests[cut:], bucket=kept, repeats=few)
     assert first + second == whole

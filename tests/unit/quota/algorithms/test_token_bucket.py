@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.decide import decide, decide_next
+from quota.admission.decide import decide
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket, in_debt, throttle_ms, tokens_at
 from quota.records.decision import Outcome
 from quota.records.levels import Limit
@@ -86,7 +86,7 @@ def play(requests):
     """Decide requests in their order, as if each had a batch of its own; return the bucket and the decisions."""
     bucket, decisions = None, []
     for request in requests:
-        bucket, (decision,) = decide(bucket, [request], BUCKET)
+        bucket, decision = decide(bucket, request, BUCKET)
         decisions.append(decision)
     return bucket, decisions
 
@@ -107,9 +107,9 @@ def test_whoever_waits_the_told_time_is_admitted_after_a_clock_was_wrong(before,
     bucket, decisions = play(requests)
 
     rejected = resolved(1, at=now)
-    bucket, (told,) = decide(bucket, [rejected], BUCKET)
+    bucket, told = decide(bucket, rejected, BUCKET)
     assert told.throttle_time_ms <= -min(decisions[-1].tokens, 0) / 5 * 1000 + 1
-    _, (waited,) = decide(bucket, [resolved(1, at=now + told.throttle_time_ms)], BUCKET)
+    _, waited = decide(bucket, resolved(1, at=now + told.throttle_time_ms), BUCKET)
     assert waited.outcome is Outcome.ADMITTED
 
 
@@ -145,7 +145,7 @@ def test_partitions_whose_clocks_differ_give_no_more_than_the_time_that_passed(t
     times = [decision.timestamp for decision in decisions]
     assert gains(decisions) <= (max(times) - times[0]) / 1000 * 5 + 1e-3
     own = now + differences[0] + decisions[-1].controller_throttle_ms
-    _, (waited,) = decide(bucket, [resolved(1, at=own)], BUCKET)
+    _, waited = decide(bucket, resolved(1, at=own), BUCKET)
     assert waited.outcome is Outcome.ADMITTED
 
 
@@ -155,6 +155,6 @@ def test_a_clock_that_was_ahead_once_freezes_no_algorithm(name, ahead):
     """30 of 50 are used, then the time is wrong once, then 80 are used; all windows have passed after 10 s more."""
     algorithm, state, outcomes = make_algorithm(name, Window(num=10)), None, []
     for at, partitions in ((0, 30), (ahead, 1), (1000, 80), (2000, 1), (30_000, 1)):
-        state, decision = decide_next(state, resolved(partitions, at=at), algorithm)
+        state, decision = decide(state, resolved(partitions, at=at), algorithm)
         outcomes.append(decision.outcome.value)
     assert outcomes == ["ADMITTED", "ADMITTED", "ADMITTED", "REJECTED", "ADMITTED"]

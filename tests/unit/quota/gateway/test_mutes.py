@@ -189,7 +189,7 @@ class Simulation:
         client, _ = channel
         client.decided_at.append(self.now)
         request = resolved(client.partitions, at=self.now, rate=self.rate, api_version=client.api_version)
-        self.bucket, (decision,) = decide(self.bucket, [request], TokenBucket(self.window))
+        self.bucket, decision = decide(self.bucket, request, TokenBucket(self.window))
         self.at(self.now + self.takes_ms, self.answer, channel, decision.throttle_time_ms)
 
     def answer(self, channel, throttle_time_ms):

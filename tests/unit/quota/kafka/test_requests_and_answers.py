@@ -19,7 +19,7 @@ SOURCE = Source("mutation-requests", 0, 1)
 
 
 def decision(request_id):
-    return decide(None, [resolved(1, request_id=request_id)], TokenBucket(Window()))[1][0]
+    return decide(None, resolved(1, request_id=request_id), TokenBucket(Window()))[1]
 
 
 @pytest.fixture

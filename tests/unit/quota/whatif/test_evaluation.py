@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.decide import decide, decide_next
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
@@ -16,7 +16,7 @@ from quota.records.quota_log import Window
 from quota.whatif.effects import Effect, EffectCounts, Period
 from quota.whatif.evaluation import Candidate, differing_fields, evaluate, resolved_to
 from quota.whatif.simulation import read_quotas, simulate
-from tests.support.factories import PERMISSIVE, START, resolved
+from tests.support.factories import PERMISSIVE, START, decide_all, resolved
 from tests.support.factories import request_after as at
 
 REMEMBERED = Deduplication(window_ms=60_000)
@@ -25,19 +25,19 @@ NARROW, WIDE = TokenBucket(Window()), TokenBucket(Window(num=100))  # B = 55 and
 
 
 def effects(requests, by, recorded_by=NARROW):
-    before = decide(None, requests, recorded_by)[1]
+    before = decide_all(*requests, algorithm=recorded_by)[1]
     return [Effect.of(again, kept) for again, kept in zip(decided_again(requests, by), before, strict=True)]
 
 
 def decided_again(requests, by):
     state = None
     for request in requests:
-        state, decision = decide_next(state, request, by)
+        state, decision = decide(state, request, by)
         yield decision
 
 
 def test_a_different_decision_is_named_with_its_fields():
-    (kept,) = decide(None, [resolved(60, 1)], NARROW)[1]
+    _, kept = decide(None, resolved(60, 1), NARROW)
     (again,) = decided_again([resolved(60, 1)], WIDE)
     expected = (
         "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens bucket_before"
@@ -177,7 +177,7 @@ def test_counts_of_requests_in_order_take_no_more_memory_for_more_of_them():
 
 
 def decided(*requests, by=WIDE):
-    return decide(None, requests, by)[1]
+    return decide_all(*requests, algorithm=by)[1]
 
 
 def recorded(request, *before, by=WIDE):

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.planning.quota_file import read_quota_file, write_quota_file
 from quota.records.decision import Outcome
@@ -14,7 +13,7 @@ from quota.whatif.effects import CandidateOutcome, Sender, Totals
 from quota.whatif.evaluation import Result
 from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity, make_advice
 from quota.whatif.required_quota import RequiredQuota
-from tests.support.factories import resolved
+from tests.support.factories import decide_all, resolved
 
 
 def demand(user, need, load=None, *, requested=100, largest=11):
@@ -243,7 +242,7 @@ def timed(course):
 
 def outcomes(course, rate):
     requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
-    return {decision.outcome for decision in decide(None, requests, TokenBucket(WINDOW))[1]}
+    return {decision.outcome for decision in decide_all(*requests, algorithm=TokenBucket(WINDOW))[1]}
 
 
 @given(courses)
@@ -261,7 +260,7 @@ def test_with_its_load_the_bucket_is_never_in_debt(course):
 
     def lowest(rate):
         requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
-        return min(decision.tokens for decision in decide(None, requests, TokenBucket(WINDOW))[1])
+        return min(decision.tokens for decision in decide_all(*requests, algorithm=TokenBucket(WINDOW))[1])
 
     assert lowest(load * (1 + 1e-6)) >= 0
     assert lowest(load * (1 - 1e-3)) < 0

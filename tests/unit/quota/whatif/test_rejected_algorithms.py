@@ -14,7 +14,7 @@ from quota.algorithms.token_bucket import MAX_THROTTLE_MS, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota_log import Window
 from quota.whatif.rejected_algorithms import NO_SPREAD, AlgorithmName, SpreadWindows, make_algorithm
-from tests.support.factories import PERMISSIVE, resolved
+from tests.support.factories import PERMISSIVE, decide_all, resolved
 
 KIP = Window(num=100)
 SAMPLED, SPREAD = (make_algorithm(name, KIP) for name in (AlgorithmName.SAMPLED_RATE, AlgorithmName.SPREAD_RATE))
@@ -24,7 +24,7 @@ BURST = [80] * 7
 
 def outcomes(algorithm, *requests):
     """Outcome and controller throttle time of each."""
-    _, decisions = decide(None, requests, algorithm)
+    _, decisions = decide_all(*requests, algorithm=algorithm)
     return [(decision.outcome.value, decision.controller_throttle_ms) for decision in decisions]
 
 
@@ -81,7 +81,7 @@ def test_requests_are_decided_by_the_rate(algorithm, case):
 @RATES
 def test_topics_are_admitted_one_by_one_and_rejected_ones_are_not_charged(algorithm):
     """The first two of 300, 300, 1 and 0 are admitted; 600 of 500 take 20 s."""
-    state, (decision,) = decide(None, [resolved(300, 300, 1, 0)], algorithm)
+    state, decision = decide(None, resolved(300, 300, 1, 0), algorithm)
     assert [topic.error_code for topic in decision.topics] == [0, 0, 89, 89]
     assert (decision.outcome, decision.throttle_time_ms) == (Outcome.PARTIAL, 20_000)
     assert outcome_of(algorithm, state, resolved(1)) == ("REJECTED", 20_000)
@@ -97,8 +97,8 @@ def test_topics_are_admitted_one_by_one_and_rejected_ones_are_not_charged(algori
     ],
 )
 def test_what_is_only_validated_or_in_shadow_is_admitted_and_not_charged(algorithm, unthrottled, shadow):
-    state, _ = decide(None, [resolved(*BURST)], algorithm)
-    after, (decision,) = decide(state, [resolved(80, **unthrottled)], algorithm)
+    state, _ = decide(None, resolved(*BURST), algorithm)
+    after, decision = decide(state, resolved(80, **unthrottled), algorithm)
     assert after == state
     assert (decision.outcome, decision.throttle_time_ms) == (Outcome.ADMITTED, 0)
     assert (decision.shadow and decision.shadow.throttle_time_ms) == shadow
@@ -108,11 +108,11 @@ def test_what_is_only_validated_or_in_shadow_is_admitted_and_not_charged(algorit
 def test_a_decision_has_no_tokens_and_neither_a_burst_nor_a_bound_on_debt_of_its_own(algorithm):
     """The burst follows from the quota, whatever the quota sets. Without a quota no state is touched."""
     attempts = resolved(560, burst=1000.0, max_debt_ms=1, api_version=PERMISSIVE)
-    _, (decision,) = decide(None, [attempts], algorithm)
+    _, decision = decide(None, attempts, algorithm)
     assert decision.throttle_time_ms == 12_000
     assert (decision.tokens_before, decision.tokens) == (None, None)
     assert (decision.quota, decision.burst, decision.max_debt_ms) == (5, 500, None)
-    state, (decision,) = decide(None, [resolved(10**9, rate=None)], algorithm)
+    state, decision = decide(None, resolved(10**9, rate=None), algorithm)
     assert (state, decision.outcome, decision.quota, decision.burst) == (None, Outcome.ADMITTED, None, None)
 
 
@@ -126,14 +126,14 @@ def test_a_client_that_waits_the_spread_rates_throttle_time_and_a_window_is_admi
     requests = [resolved(math.ceil(seconds * rate), at=at, rate=rate) for at, seconds in sorted(attempts)]
     now = max(at for at, _ in attempts)
     over = resolved(math.ceil((100 + excess) * rate), at=now, rate=rate, api_version=PERMISSIVE)
-    state, decisions = decide(None, [*requests, over, resolved(1, at=now, rate=rate)], SPREAD)
+    state, decisions = decide_all(*requests, over, resolved(1, at=now, rate=rate), algorithm=SPREAD)
     assert decisions[-1].outcome is Outcome.REJECTED
     waited = resolved(1, at=decisions[-1].retry_at + 1000, rate=rate)
     assert outcome_of(SPREAD, state, waited) == ("ADMITTED", 0)
 
 
 def outcome_of(algorithm, state, request):
-    _, (decision,) = decide(state, [request], algorithm)
+    _, decision = decide(state, request, algorithm)
     return decision.outcome.value, decision.controller_throttle_ms
 
 

@@ -91,7 +91,7 @@ def _decide_all(requests: list[ResolvedRequest]) -> None:
     algorithm, buckets = TokenBucket(Window()), {}
     for request in requests:
         user = request.request.user
-        buckets[user], _ = decide(buckets.get(user), [request], algorithm)
+        buckets[user], _ = decide(buckets.get(user), request, algorithm)
 
 
 def _per_second(side: Side) -> float:
