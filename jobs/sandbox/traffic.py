@@ -54,25 +54,26 @@ class KafkaTopics:
             ["--create", "--if-not-exists", "--topic", self._TOPIC, "--partitions", "20"],
             ["--delete", "--if-exists", "--topic", self._TOPIC],
         )
-        self._process: subprocess.Popen[str] | None = None
+        self._output = folder / "kafka-topics.out"
+        self._process: subprocess.Popen[bytes] | None = None
         self._next_at = 0.0
 
     def poll(self, now: float) -> str | None:
         """Start it if it is due; return its output if it has exited."""
         if self._process is None:
             if now >= self._next_at:
-                self._process = subprocess.Popen(
-                    [*self._command, *self._changes[0]],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    start_new_session=True,  # Ctrl-C is handled by the program, which stops this process
-                )
+                with self._output.open("wb") as file:  # a pipe that is read at the end would block at 64 KB
+                    self._process = subprocess.Popen(
+                        [*self._command, *self._changes[0]],
+                        stdin=subprocess.DEVNULL,
+                        stdout=file,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,  # Ctrl-C is handled by the program, which stops this process
+                    )
             return None
         if self._process.poll() is None:
             return None
-        output, _ = self._process.communicate()
+        output = self._output.read_text(errors="replace")
         did, match = self._changes[0][0], _OUTPUT.search(output)
         if self._process.returncode == 0:
             self._changes = self._changes[::-1]
@@ -83,7 +84,7 @@ class KafkaTopics:
         """Kill the process if it runs."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            self._process.wait()
 
 
 class Librdkafka:

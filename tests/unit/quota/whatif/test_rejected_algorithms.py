@@ -150,15 +150,6 @@ def of(*charges, window, rate):
     return spread
 
 
-def test_the_kips_burst_fills_99_windows_with_5_and_one_with_65():
-    """560 at Q = 5, S = 100: the average is still 5.6, and 12 windows later it is 5."""
-    spread = of((1_000_000, 560), window=KIP, rate=5)
-    assert spread.levels == (5.0,) * 99 + (65.0,)
-    assert spread.total / 100 == 5.6
-    assert spread.at(1_011_999, KIP).total == 560 - 11 * 5
-    assert spread.at(1_012_000, KIP).total / 100 == 5.0
-
-
 STEPS = {
     # Four windows of 5 and one of 10, which is the third two seconds later; the one after it has capacity for 5.
     "an excess stays in its window until that expires": ([(4000, 30), (6000, 6)], 2000, (5, 5, 10, 5, 1)),
