@@ -26,6 +26,7 @@ from quota.kafka.requests_and_answers import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
+from quota.settings.connection import ALLOWED_URLS
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
@@ -197,6 +198,25 @@ def test_a_token_is_renewed_while_a_client_runs(cluster):
         assert log.timeline.latest(QuotaEntity("renewed"), log.now).quota.rate == 4.0
     finally:
         cluster.plain.lifetime_seconds = 3600
+
+
+def test_kafkas_client_in_sparks_jvm_renews_its_token_before_it_expires(cluster, spark, monkeypatch):
+    """By the properties that a job gives it; the nightly test waits until the job's first token has expired."""
+    monkeypatch.setattr(cluster.tls, "lifetime_seconds", LIFETIME_SECONDS)
+    before, kafka = len(cluster.tls.granted), spark._jvm.org.apache.kafka
+    spark._jvm.System.setProperty(ALLOWED_URLS, cluster.tls.url)
+    properties = spark._jvm.java.util.Properties()
+    for name, value in cluster.settings("enforce").kafka.connection.java().items():
+        properties.setProperty(name, value)
+    client = kafka.clients.admin.Admin.create(properties)
+    try:
+        until(lambda: len(cluster.tls.granted) == before + 2, LIFETIME_SECONDS)
+        assert client.describeCluster().clusterId().get()
+    finally:
+        client.close()
+    first, second = cluster.tls.granted[before:]
+    assert (first.client_id, first.to_java, second.to_java) == ("enforce", True, True)
+    assert second.at - first.at < LIFETIME_SECONDS - 10
 
 
 @pytest.mark.nightly

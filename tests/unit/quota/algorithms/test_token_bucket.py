@@ -106,11 +106,11 @@ def test_whoever_waits_the_told_time_is_admitted_after_a_clock_was_wrong(before,
             requests.append(resolved(partitions, at=now + wrong_by, api_version=version))
     bucket, decisions = play(requests)
 
-    rejected = resolved(1, at=now)
-    bucket, told = decide(bucket, rejected, BUCKET)
+    bucket, told = decide(bucket, resolved(1, at=now), BUCKET)
     assert told.throttle_time_ms <= -min(decisions[-1].tokens, 0) / 5 * 1000 + 1
-    _, waited = decide(bucket, resolved(1, at=now + told.throttle_time_ms), BUCKET)
-    assert waited.outcome is Outcome.ADMITTED
+    if decisions[-1].tokens < -1e-6:  # more than rounding, which is no debt
+        _, waited = decide(bucket, resolved(1, at=now + told.throttle_time_ms), BUCKET)
+        assert (told.outcome, waited.outcome) == (Outcome.REJECTED, Outcome.ADMITTED)
 
 
 @given(attempts, st.integers(0, 5), errors_of_clocks)
