@@ -18,11 +18,10 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from schemas.buckets import STATE_VERSION
-from tests.support.clients import admin_of
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
-from tests.support.topics import decisions_of, produce
+from tests.support.topics import admin_of, decisions_of, produce
 
 HARDLY_ANY = 1e-6
 """A rate too low to pay back debt during a test, mutations/s."""

@@ -1,13 +1,13 @@
-"""Records into and out of a deployment's topics."""
+"""What the plain Kafka clients of tests share, and records into and out of a deployment's topics."""
 
 import json
 from contextlib import closing
 
 from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from quota.kafka.reading import make_consumer, offset_range, read_topic, topic_partitions
 from quota.settings import Settings
-from tests.support.clients import QUIET
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 60
@@ -53,3 +53,16 @@ def end_offsets(settings: Settings, topic: str) -> dict[int, int]:
             partition: offset_range(consumer, TopicPartition(topic, partition), DEADLINE_SECONDS)[1]
             for partition in topic_partitions(consumer, topic, DEADLINE_SECONDS)
         }
+
+
+QUIET = {"log_level": 2}
+"""Silences librdkafka's own log, as the project's clients do.
+
+A test may stop the broker before its clients. Each client would print to standard error that it cannot connect, in the
+middle of pytest's output.
+"""
+
+
+def admin_of(settings):
+    """Return an admin client of the cluster of a deployment."""
+    return AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})

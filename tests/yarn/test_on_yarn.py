@@ -2,13 +2,18 @@
 
 import os
 import re
+import shutil
 import signal
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from conf.release.distributions import EARLIEST, build
+from conf.release.packing import pack
+from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
-from tests.support.package import build_package, build_wheel
 from tests.support.programs import JVM_OPTIONS
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
 from tests.support.spark_submit import submitted
@@ -121,3 +126,19 @@ def program(yarn):
     """The process id of the driver's Python."""
     (pid,) = [pid for pid in yarn.containers()[driver(yarn)] if is_python(pid) and b"submit.py" in command_of(pid)]
     return pid
+
+
+def build_wheel(folder):
+    """Build the wheel from a copy of this checkout, and return its path."""
+    return build(CHECKOUT, folder, EARLIEST)
+
+
+def build_package(wheel, folder):
+    """Put what spark-submit takes into a folder: the archive, the program, and the configuration."""
+    with mock.patch("conf.release.packing._GZIP_LEVEL", 0):  # packed and unpacked in a third of the time
+        pack(wheel, folder / "environment.tar.gz", Path(sys.executable).resolve())
+    shutil.copy(CHECKOUT / "conf" / "spark" / "submit.py", folder)
+    (folder / "conf").mkdir()
+    for file in ("spark-defaults.conf", "log4j2.properties", "mutation-quota.toml"):
+        shutil.copy(CHECKOUT / "conf" / file, folder / "conf")
+    (folder / "jars").symlink_to(CHECKOUT / ".jars" / "spark")

@@ -2,7 +2,8 @@
 
 import platform
 from argparse import Namespace
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,14 @@ from jobs.installation import jars_folder
 from quota.settings import load_settings
 from quota.wire.schemas import read_schemas
 from tests.evidence.command import Notify, run
-from tests.evidence.conformance.bucket.comparison import MismatchError, compare
-from tests.evidence.conformance.bucket.differences import differences
+from tests.evidence.conformance.bucket.comparison import ROUNDINGS_A_STEP, MismatchError, Tally, compare
+from tests.evidence.conformance.bucket.differences import Case, differences
 from tests.evidence.conformance.bucket.oracle import CLASSES, kafka_oracle
 from tests.evidence.conformance.bucket.sequences import sequences
-from tests.evidence.conformance.results import bucket_results, wire_results
-from tests.evidence.conformance.wire.comparison import Comparison, kinds
+from tests.evidence.conformance.wire.comparison import STRICTER, Comparison, kinds
+from tests.evidence.conformance.wire.comparison import Tally as WireTally
 from tests.evidence.conformance.wire.oracle import kafka_oracle as wire_oracle
-from tests.support.wire.fuzz import fuzz
+from tests.support.wire.fuzz import Fuzzed, fuzz
 
 PAGE = Path(__file__).with_name("page.md.in")
 
@@ -71,6 +72,23 @@ def compare_buckets(jars: Path, size: Size, seed: int) -> dict[str, Any]:
         raise MismatchError(f"{tally.ended_early} of {tally.sequences} sequences ended early")
     about = {"seed": seed, "kafka": oracle.version, "classes": CLASSES, "python": platform.python_version()}
     return about | bucket_results(tally, cases)
+
+
+def bucket_results(tally: Tally, cases: Sequence[Case]) -> dict[str, Any]:
+    """Return the counts of the comparison of buckets, and the intended differences; a mismatch raises instead."""
+    counts = asdict(tally) | {"exact_share": tally.exact / tally.tries, "mismatches": 0}
+    counts["roundings_a_step"] = ROUNDINGS_A_STEP
+    names = ("difference", "happens", "kafka", "project")
+    return {"bucket": counts, "differences": [{name: getattr(case, name) for name in names} for case in cases]}
+
+
+def wire_results(tally: WireTally, fuzzed: Fuzzed) -> dict[str, Any]:
+    """Return the counts of the comparison of the codec, and of damaged frames."""
+    counts = asdict(tally) | {"kinds": len(tally.kinds)}
+    counts["stricter"] = [
+        {"what": reason, "why": why, "messages": tally.stricter[reason]} for reason, why in STRICTER.items()
+    ]
+    return {"wire": counts | {"frames": asdict(fuzzed)}}
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from quota.settings import Settings, load_settings
 from quota.wire.protocol import ApiKey
 from tests.evidence.command import Notify
 from tests.support.broker import OTHER_JARS, Authority, write_keystore
-from tests.support.clients import admin_of
 from tests.support.deployment import make_deployment
 from tests.support.gateway import Gateway, protocol, running_gateway
+from tests.support.topics import admin_of
 from tests.support.wire_client import WireClient
 
 ADMIN = "admin"

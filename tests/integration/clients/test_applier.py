@@ -30,11 +30,10 @@ from quota.records.levels import Resolution, ResolvedRequest
 from quota.records.quota_log import Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
-from tests.support.clients import admin_of
 from tests.support.deployment import prepared_deployment, with_sections
 from tests.support.factories import read_result, request_json
 from tests.support.monitoring import samples
-from tests.support.topics import produce
+from tests.support.topics import admin_of, produce
 from tests.support.waiting import until
 
 OFFSETS = itertools.count()

@@ -16,8 +16,8 @@ from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from tests.support.clients import QUIET, admin_of
 from tests.support.deployment import PARTS, prepared_deployment
+from tests.support.topics import QUIET, admin_of
 from tests.support.waiting import until
 
 BURST = 110

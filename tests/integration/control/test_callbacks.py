@@ -20,11 +20,10 @@ from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
 from quota.records.record import MAX_EPOCH_MS
 from tests.support.callbacks import Failing
 from tests.support.checkout import CHECKOUT
-from tests.support.clients import admin_of
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
-from tests.support.topics import DEADLINE_SECONDS, consume, produce
+from tests.support.topics import DEADLINE_SECONDS, admin_of, consume, produce
 from tests.support.waiting import finish, until
 
 CHECKOUT = str(CHECKOUT)

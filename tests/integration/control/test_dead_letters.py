@@ -11,9 +11,8 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
-from tests.support.clients import admin_of
 from tests.support.factories import request_json
-from tests.support.topics import decisions_of, end_offsets, produce
+from tests.support.topics import admin_of, decisions_of, end_offsets, produce
 from tests.support.waiting import finish
 
 MISTAKES = [

@@ -1,17 +1,23 @@
-"""The commands that show what there is, on a real broker."""
+"""The commands that show what there is, and the records that the dashboard reads, on a real broker."""
 
 import json
 
 import pytest
 
 from jobs.audit.query import start_audit
+from jobs.background import background
+from jobs.dashboard import feed as feeds
+from jobs.dashboard.feed import Feed
+from jobs.dashboard.state import View
 from jobs.enforce.query import start_enforce
 from jobs.storage.files import DeploymentSession
+from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records import codec
 from tests.support.deployment import as_options
-from tests.support.factories import request_json
+from tests.support.factories import decided, request_json
 from tests.support.programs import run, running_applier
-from tests.support.topics import produce
+from tests.support.topics import admin_of, produce
 from tests.support.waiting import finish, until
 
 UNREACHABLE = "127.0.0.1:9"
@@ -85,3 +91,30 @@ def test_without_kafka_the_rest_is_reported(status):
     assert document["problems"][0].startswith(f"cannot reach Kafka at {UNREACHABLE}")
     assert document["storage"]["error"] is None
     assert rows(document, "queries")["enforce"]["lag"] is None
+
+
+def test_a_recreated_decisions_topic_is_read_from_its_beginning(deployment, monkeypatch):
+    """Its records have the offsets of those that were read before it was deleted."""
+    monkeypatch.setattr(feeds, "_CHECK_SECONDS", 0.2)
+    prepare_topics(deployment)
+    topic = deployment.topics.decisions
+    feed = Feed(deployment)
+
+    def decide(user):
+        made = decided(1, at=now_ms(), user=user)
+        produce(deployment, topic, codec.encode(made))
+
+    def shown():
+        news = feed.state.news(View(), now_ms())
+        return [summary.user for summary in news["decisions"]]
+
+    with background(feed.follow, "feed"):
+        until(lambda: feed.contact.state == "live")
+        decide("before")
+        until(lambda: shown() == ["before"])
+        admin = admin_of(deployment)
+        admin.delete_topics([topic])[topic].result()
+        until(lambda: topic not in admin.list_topics(timeout=10).topics)
+        prepare_topics(deployment)
+        decide("after")
+        until(lambda: shown() == ["after"])

@@ -10,10 +10,10 @@ from jobs.gateway.issuer import Issuer
 from jobs.sandbox.broker import HOST
 from quota.records.entity import QuotaEntity
 from tests.support.broker import GATEWAY_RULES, Authority, Certificate
-from tests.support.clients import QUIET
 from tests.support.deployment import as_options
 from tests.support.gateway import protocol
 from tests.support.programs import run
+from tests.support.topics import QUIET
 from tests.support.waiting import until
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient

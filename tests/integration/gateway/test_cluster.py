@@ -1,5 +1,6 @@
-"""The gateway in front of a cluster of three brokers: each by its own port, and no way past it."""
+"""The gateway in front of a cluster of three brokers, each by its own port and no way past it; and a share group."""
 
+import subprocess
 import uuid
 from contextlib import ExitStack
 
@@ -8,10 +9,12 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from jobs.sandbox.broker import HOST
-from tests.support.clients import QUIET, admin_of
+from tests.support.checkout import CHECKOUT
 from tests.support.cluster import Cluster
 from tests.support.deployment import prepared_deployment
 from tests.support.gateway import protocol, running_gateway, wire_client
+from tests.support.programs import JVM_OPTIONS
+from tests.support.topics import QUIET, admin_of
 from tests.support.waiting import until
 from tests.support.wire.requests import metadata
 
@@ -117,3 +120,30 @@ def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewri
     given = ("gateway.advertised_by=brokers", f"gateway.listeners={listeners}")
     with running_gateway(settings, tmp_path / "gateway.log", *given):
         assert use_all_brokers(f"{HOST}:{nodes[0].outer}") == {(HOST, node.outer) for node in nodes}
+
+
+@pytest.mark.newest_kafka
+def test_a_share_group_consumes_through_the_gateway(plain):
+    """The consumer begins at the end of the topic, so records are produced until it has one."""
+    servers = {"bootstrap.servers": f"127.0.0.1:{plain.gateway.port}", **QUIET}
+    admin = AdminClient(servers)
+    admin.create_topics([NewTopic("shared", 1)])["shared"].result(30)
+    producer = Producer(servers)
+    options = ["--topic", "shared", "--group", "sharers", "--max-messages", "1", "--timeout-ms", "60000"]
+    command = ["java", *JVM_OPTIONS.split(), "-cp", f"{CHECKOUT}/.jars/broker/*"]
+    command += ["org.apache.kafka.tools.consumer.ConsoleShareConsumer", "--bootstrap-server"]
+    with subprocess.Popen(
+        [*command, servers["bootstrap.servers"], *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as consumer:
+
+        def has_ended():
+            producer.produce("shared", b"hello")
+            producer.flush(10)
+            return consumer.poll() is not None
+
+        try:
+            until(has_ended, 90)
+        finally:
+            consumer.kill()
+        out, err = consumer.communicate()
+    assert (out, consumer.returncode) == ("hello\n", 0), err

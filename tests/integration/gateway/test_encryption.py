@@ -15,10 +15,10 @@ from quota.kafka.admin.client_options import check_no_gateway
 from quota.wire.headers import RequestHeader, write_request
 from quota.wire.protocol import ApiKey
 from tests.support.broker import ADMIN, ADMIN_PASSWORD
-from tests.support.clients import QUIET
 from tests.support.deployment import set_options
 from tests.support.gateway import is_closed, protocol, settled
 from tests.support.programs import paused, run
+from tests.support.topics import QUIET
 from tests.support.waiting import until
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient

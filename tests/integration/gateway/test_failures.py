@@ -1,17 +1,29 @@
-"""Brokers that restart, a job that does not run, and gateways that stop or are several, each with its clients."""
+"""Failed starts, brokers that restart, a job that does not run, and gateways that stop or are several.
+
+Other wrong settings: `test_settings.py`, `test_listeners.py` and `test_encryption.py` among the unit tests.
+"""
 
 import signal
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from quota.errors import MutationQuotaError
+from jobs.cli.program import app
+from jobs.sandbox.broker import HOST, free_port
+from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from tests.support.deployment import prepared_deployment
-from tests.support.gateway import StandIn, running_gateway, wire_client
+from tests.support.broker import Authority
+from tests.support.deployment import as_options, prepared_deployment, set_options
+from tests.support.gateway import StandIn, running_gateway, start_gateway, wire_client
+from tests.support.monitoring import served_samples
+from tests.support.topics import QUIET
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
 
@@ -125,3 +137,94 @@ def test_several_gateways_serve_one_cluster(prepared, tmp_path):
         assert len({decision.request_id for decision in deletions}) == 1
         paid = [decision for decision in deletions if decision.repeats is None]
         assert [[topic.partitions for topic in decision.topics] for decision in paid] == [[1, 1]]
+
+
+def status(port, path):
+    """Return the status that a probe gets; None if the port is closed."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+            return answer.status
+    except HTTPError as error:
+        return error.code
+    except URLError:
+        return None
+
+
+def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pending_requests(deployment, tmp_path):
+    """There is no decision, so a creation is pending; the stopped gateway responds to it before it ends."""
+    prepare_topics(deployment)
+    metrics = free_port()
+    given = (f"metrics.port={metrics}", "gateway.decision_timeout_seconds=8")
+    gateway = start_gateway(deployment, tmp_path / "gateway.log", *given)
+    raised = []
+
+    def create():
+        admin = AdminClient({**QUIET, "bootstrap.servers": gateway.address})
+        with pytest.raises(KafkaException) as error:
+            admin.create_topics([NewTopic("gateway-metrics", 3)])["gateway-metrics"].result(60)
+        raised.append(error.value.args[0])
+
+    client = threading.Thread(target=create)
+    try:
+        until(lambda: status(metrics, "readyz") == 200)
+        assert status(metrics, "healthz") == 200
+        client.start()
+        until(lambda: served_samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
+        served = served_samples(metrics)
+        assert served["mutation_quota_gateway_connections",] >= 1
+        assert served["mutation_quota_gateway_relayed_requests_total",] >= 1
+        assert served["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0
+
+        gateway.process.terminate()
+        until(lambda: status(metrics, "readyz") == 503)
+        assert status(metrics, "healthz") == 200
+        assert gateway.process.wait(60) == 0
+        assert status(metrics, "healthz") is None
+    finally:
+        gateway.process.kill()
+        if client.ident:
+            client.join(60)
+    assert [error.code() for error in raised] == [KafkaError.REQUEST_TIMED_OUT]
+
+
+CASES = {
+    "a port in use": (["gateway.first_port={taken}"], "{host}:{taken} is in use; set gateway.first_port or"),
+    "brokers that bypass it": (
+        ["gateway.advertised_by=brokers", "gateway.listeners={free}={host}:{port}"],
+        "clients would bypass the gateway: brokers advertise {host}:{port}",
+    ),
+    "a certificate that is not for its key": (
+        ["gateway.ssl_certificate_location={own.path}", "gateway.ssl_key_location={other.key}"],
+        "cannot be used together: key values mismatch",
+    ),
+    "a file that is no certificate": (
+        ["gateway.ssl_certificate_location={own.key}", "gateway.ssl_key_location={own.key}"],
+        "gateway.ssl_certificate_location",
+    ),
+}
+"""Settings and the expected line, by the name of the error."""
+
+
+@pytest.fixture(scope="module")
+def ground(base_settings, broker, tmp_path_factory):
+    """Return the options of a deployment on the broker, and the values of the fields of the cases."""
+    folder = tmp_path_factory.mktemp("bad")
+    settings = prepared_deployment(base_settings, broker, "bad-start", folder)
+    authority = Authority(folder / "certificates")
+    certificates = {name: authority.sign(name, HOST) for name in ("own", "other")}
+    with socket.create_server((HOST, 0)) as taken:
+        ports = {"taken": taken.getsockname()[1], "free": free_port(), "port": broker.port}
+        yield as_options(settings), {"host": HOST, **ports, **certificates}
+
+
+@pytest.mark.timeout(90)  # one that starts would serve without end
+@pytest.mark.parametrize(("given", "expected"), CASES.values(), ids=CASES)
+def test_a_failed_start_ends_with_a_line_that_says_what_to_change(ground, given, expected, capsys):
+    """It never becomes ready."""
+    options, values = ground
+    own = set_options(*(setting.format(**values) for setting in given))
+    with pytest.raises(BadInput) as error:
+        app(["gateway", *options, *own], standalone_mode=False)
+    assert expected.format(**values) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert capsys.readouterr().out == ""

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
 )
 
 from tests.support.broker import SESSION_MS, add_scram_users
-from tests.support.clients import QUIET
 from tests.support.gateway import is_closed, running_gateway, wire_client
+from tests.support.topics import QUIET
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
 

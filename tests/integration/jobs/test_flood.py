@@ -10,9 +10,8 @@ from jobs.enforce.query import start_enforce
 from jobs.storage.files import DeploymentSession
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.clients import QUIET
 from tests.support.factories import request_json
-from tests.support.topics import end_offsets
+from tests.support.topics import QUIET, end_offsets
 
 REQUEST = (
     b'{"request_id": "flood", "user": "mallory", "operation": "CREATE_TOPICS", "api_version": 7, '

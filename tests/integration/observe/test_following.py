@@ -1,4 +1,4 @@
-"""Request logs that are followed onto the request topic of a real broker."""
+"""Request logs that are followed onto the request topic of a real broker, decided in shadow and audited."""
 
 import json
 import logging
@@ -6,20 +6,27 @@ import signal
 import subprocess
 import threading
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from jobs.audit.query import start_audit
+from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower, FollowStats
 from jobs.services.loops import run_follow
+from jobs.storage.files import DeploymentSession
 from quota.errors import BadInput
 from quota.kafka.producers import TakenOver
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
 from tests.support.deployment import as_options, prepared_deployment, with_sections
 from tests.support.programs import command_line
 from tests.support.request_log import created, deleted, fetched, grown
-from tests.support.waiting import until
+from tests.support.tables import read_table
+from tests.support.waiting import finish, until
 
 
 def now():
@@ -153,3 +160,34 @@ def test_users_with_their_own_topics_are_rejected_with_a_reason(observed, log):
     by_topic = with_sections(observed, topics={"identity": "topic"})
     with pytest.raises(BadInput, match="use a separate deployment for observed requests"):
         run_follow(by_topic, [log], from_beginning=False, once=True)
+
+
+def test_observed_requests_are_decided_in_shadow_and_audited(spark, deployment, tmp_path):
+    """The first request leaves a burst of 55 of alice's quota of 5/s: 60 are 5 too many, for 1,000 ms."""
+    prepare_topics(deployment)
+    log = tmp_path / "kafka-request.log"
+    log.touch()
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    began = datetime.now(UTC) + timedelta(milliseconds=500)
+
+    def at(ms):
+        return (began + timedelta(milliseconds=ms)).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+
+    log.write_bytes(
+        created(at(0), ("a", 60), correlation_id=1, totalTimeMs=0)
+        + created(at(0), ("b", 1), errors=[89], throttle_ms=1000, correlation_id=2, totalTimeMs=0)
+        + created(at(400), ("b", 1), errors=[89], throttle_ms=610, correlation_id=3, totalTimeMs=20)
+        + created(at(500), ("b", 1), correlation_id=4, totalTimeMs=0)
+    )
+    until(lambda: datetime.now(UTC) > began + timedelta(seconds=1))  # a request is not from the future
+    Follower(deployment, [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
+    finish(start_enforce(DeploymentSession.on(spark, deployment), once=True))
+    finish(start_audit(DeploymentSession.on(spark, deployment), once=True))
+
+    rows = sorted(read_table(deployment, "decisions"), key=lambda row: row["timestamp"])
+    assert [row["outcome"] for row in rows] == ["ADMITTED"] * 4
+    assert [row["shadow"]["error_codes"] for row in rows] == [[0], [89], [89], [89]]
+    assert [row["observed"]["error_codes"] for row in rows] == [[0], [89], [89], [0]]
+    assert [row["apply"] for row in rows] == [False] * 4
+    times = [round((row["timestamp"] - rows[0]["timestamp"]).total_seconds() * 1000) for row in rows]
+    assert times == [0, 0, 380, 500]

@@ -30,11 +30,11 @@ from quota.settings import load_settings
 from tests.integration.security.cluster import PASSWORD, secured_cluster
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.broker import documented_acls
-from tests.support.clients import QUIET
 from tests.support.deployment import set_options, with_sections
 from tests.support.factories import request_json
 from tests.support.programs import run_process
 from tests.support.request_log import created
+from tests.support.topics import QUIET
 from tests.support.waiting import until
 
 KEY_PASSWORD = "key xyzzy"  # noqa: S105

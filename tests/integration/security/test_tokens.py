@@ -29,12 +29,12 @@ from quota.settings import load_settings
 from quota.settings.connection import ALLOWED_URLS
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.checkout import CHECKOUT
-from tests.support.clients import QUIET
 from tests.support.deployment import set_options
 from tests.support.factories import request_json
 from tests.support.gateway import protocol
 from tests.support.programs import command_line, run, run_process
 from tests.support.token_broker import SECRETS, token_broker
+from tests.support.topics import QUIET
 from tests.support.waiting import until
 
 LIFETIME_SECONDS = 22
@@ -203,12 +203,12 @@ def test_a_token_is_renewed_while_a_client_runs(cluster):
 def test_kafkas_client_in_sparks_jvm_renews_its_token_before_it_expires(cluster, spark, monkeypatch):
     """By the properties that a job gives it; the nightly test waits until the job's first token has expired."""
     monkeypatch.setattr(cluster.tls, "lifetime_seconds", LIFETIME_SECONDS)
-    before, kafka = len(cluster.tls.granted), spark._jvm.org.apache.kafka
-    spark._jvm.System.setProperty(ALLOWED_URLS, cluster.tls.url)
-    properties = spark._jvm.java.util.Properties()
+    before, jvm = len(cluster.tls.granted), spark._jvm  # noqa: SLF001 as the jobs do
+    jvm.System.setProperty(ALLOWED_URLS, cluster.tls.url)
+    properties = jvm.java.util.Properties()
     for name, value in cluster.settings("enforce").kafka.connection.java().items():
         properties.setProperty(name, value)
-    client = kafka.clients.admin.Admin.create(properties)
+    client = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
     try:
         until(lambda: len(cluster.tls.granted) == before + 2, LIFETIME_SECONDS)
         assert client.describeCluster().clusterId().get()

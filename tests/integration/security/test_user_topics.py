@@ -29,11 +29,10 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
 from schemas.buckets import STATE_VERSION
-from tests.support.clients import QUIET, admin_of
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
-from tests.support.topics import DEADLINE_SECONDS, consume, consume_all, produce
+from tests.support.topics import DEADLINE_SECONDS, QUIET, admin_of, consume, consume_all, produce
 from tests.support.waiting import finish, until
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000

@@ -3,7 +3,7 @@
 from confluent_kafka import Producer
 
 from quota.settings import Settings
-from tests.support.clients import QUIET
+from tests.support.topics import QUIET
 
 _VALUE = (
     '{"request_id":"r-%d","user":"user-%d","client_id":"app","operation":"CREATE_TOPICS","api_version":6,'

@@ -14,8 +14,8 @@ from argparse import Namespace
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.support.clients import QUIET
 from tests.support.factories import request_json
+from tests.support.topics import QUIET
 
 _TIMEOUT_SECONDS = 120.0
 

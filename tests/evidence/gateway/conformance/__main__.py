@@ -12,7 +12,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from quota.settings import Settings
 from tests.evidence.command import Notify, run
-from tests.evidence.gateway.conformance.comparison import compare
+from tests.evidence.gateway.conformance.comparison import compare, results
 from tests.evidence.gateway.conformance.executables import (
     ADMIN_CLIENT,
     CONNECT_WORKER,
@@ -27,7 +27,6 @@ from tests.evidence.gateway.conformance.hand_made import HAND_MADE
 from tests.evidence.gateway.conformance.overload import measure_beside_debt
 from tests.evidence.gateway.conformance.program import Observation, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
-from tests.evidence.gateway.conformance.results import results
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
 from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.support.gateway import protocol

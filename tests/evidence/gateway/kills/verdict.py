@@ -9,8 +9,8 @@ from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.request import Operation
 from quota.settings import Settings
 from tests.evidence.gateway.kills.clients import Tally
-from tests.support.clients import admin_of
 from tests.support.deployment import with_sections
+from tests.support.topics import admin_of
 
 REPEATS_SECONDS = 600.0
 """`repeats.window_seconds`: longer than a retry takes to arrive."""

@@ -21,15 +21,14 @@ from quota.records.record import Source
 from quota.whatif.effects import Period
 from quota.whatif.recommendation import SizingInput, Tenancy, measure_demands
 from quota.whatif.simulation import read_quotas, simulate
-from tests.support.audited import at_root, audited
+from tests.support.audited import ALICE as SIZED_ALICE
+from tests.support.audited import BOB as SIZED_BOB
+from tests.support.audited import GROUND, at_root, audited
+from tests.support.audited import REQUESTS as SIZED
 from tests.support.deployment import set_options, with_sections
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
-from tests.support.recommended import ALICE as SIZED_ALICE
-from tests.support.recommended import BOB as SIZED_BOB
-from tests.support.recommended import GROUND
-from tests.support.recommended import REQUESTS as SIZED
 from tests.support.tables import append_rows, quota_change_row
 
 DAY_MS = 86_400_000

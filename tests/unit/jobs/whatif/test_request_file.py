@@ -21,6 +21,7 @@ from quota.settings import load_settings
 from quota.whatif.effects import Period
 from quota.whatif.recommendation import SizingInput, Tenancy
 from quota.whatif.rejected_algorithms import RateQuota
+from tests.support.audited import ALICE, BOB, GROUND, PAGE, REQUESTS
 from tests.support.deployment import with_sections
 from tests.support.example_log import example_lines
 from tests.support.factories import START
@@ -28,7 +29,6 @@ from tests.support.factories import request_after as after
 from tests.support.factories import request_at as at
 from tests.support.object_store import store_settings
 from tests.support.programs import run
-from tests.support.recommended import ALICE, BOB, GROUND, PAGE, REQUESTS
 
 EVER = (None, None)
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from quota.gateway.addresses import Addresses
 from quota.gateway.metadata import in_version
 from quota.wire.primitives import Malformed
-from tests.support.calls import counted_calls
 from tests.support.gateway import protocol
-from tests.support.memory import traced_memory
+from tests.support.measuring import counted_calls, traced_memory
 from tests.unit.quota.gateway.cluster import Cluster, topic_id
 from tests.unit.quota.gateway.play import GATEWAY
 

@@ -14,7 +14,7 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.gateway.mutes import Mutes
 from quota.records.quota_log import Window
 from tests.support.factories import PERMISSIVE, STRICT, resolved
-from tests.support.memory import traced_memory
+from tests.support.measuring import traced_memory
 
 
 def hold(mutes, channel, throttle_time_ms):

@@ -11,7 +11,7 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from tests.support.factories import request_json
-from tests.support.memory import traced_memory
+from tests.support.measuring import traced_memory
 
 SOURCE = Source("mutation-requests", 0, 7)
 LETTER = StoredDeadLetter(b"alice", DeadLetter(error="x", value="{}", timestamp=0, source=SOURCE), 0)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from quota.wire.described import METADATA_VERSION, DescribedTopic, read_described_topics
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
-from tests.support.calls import counted_calls
 from tests.support.checkout import CHECKOUT
-from tests.support.memory import traced_memory
+from tests.support.measuring import counted_calls, traced_memory
 
 CODEC = Protocol.of_jar(CHECKOUT / ".jars" / "broker").response(3, METADATA_VERSION)
 

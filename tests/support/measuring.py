@@ -1,7 +1,20 @@
-"""The number of function calls in a block: a measure of its work that is the same on each machine."""
+"""What a block takes: memory, and calls of functions as a measure of work that is the same on each machine."""
 
 import sys
+import tracemalloc
 from contextlib import contextmanager
+
+
+@contextmanager
+def traced_memory():
+    """Trace what the block allocates; what is yielded returns the peak (bytes), also after the block."""
+    peaks = []
+    tracemalloc.start()
+    try:
+        yield lambda: peaks[0]
+    finally:
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
 
 
 @contextmanager
