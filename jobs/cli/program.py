@@ -18,7 +18,6 @@ from jobs.cli import (
     buckets,
     callback,
     config,
-    dashboard,
     dead_letters,
     decisions,
     explain,
@@ -123,7 +122,7 @@ SECTIONS: Sections = {
         "user-topics": Group("Create request topics for single users.", {"prepare": user_topics.prepare}),
     },
     "Inspect": {
-        "dashboard": dashboard.dashboard,
+        "dashboard": services.dashboard,
         "status": status.status,
         "config": Group("Show the settings in force, and check them.", {"describe": config.describe}),
         "explain": explain.explain,

@@ -1,4 +1,4 @@
-"""The commands that run the jobs, the embedded broker, everything at once, and the demo."""
+"""The commands that run the jobs, the live page, the embedded broker, everything at once, and the demo."""
 
 from pathlib import Path
 from typing import Annotated
@@ -153,6 +153,26 @@ def gateway(*, kafka: TargetOptions) -> None:
     from jobs.services.gateway import run_gateway
 
     run_gateway(kafka.read())
+
+
+def dashboard(*, kafka: KafkaOptions) -> None:
+    """Serve a live page of load, tenants and decisions.
+
+    It reads only the topics, and needs neither Spark nor the tables. Ctrl-C stops it.
+
+    Examples:
+      mutation-quota dashboard --bootstrap-server kafka:9092
+      mutation-quota dashboard --set dashboard.address=10.1.2.3 --set dashboard.token_file=token
+    """
+    settings = kafka.read()
+    from jobs.dashboard.server import serve_dashboard
+    from jobs.signals import stop_signals
+    from quota.callbacks.instance import check_callbacks
+
+    check_callbacks(settings.quota.callbacks)
+    with stop_signals() as stop, serve_dashboard(settings, ended=stop) as url:  # also SIGTERM
+        print(f"dashboard at {url}", flush=True)
+        stop.wait()
 
 
 def run(*, kafka: KafkaOptions) -> None:

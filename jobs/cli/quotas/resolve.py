@@ -51,12 +51,14 @@ def resolve(
     print_warnings(_warnings(user, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
 
-    def table() -> None:
+    document = resolved_quota(resolution, levels, settings.quota.window, moment)
+
+    def text() -> None:
         who = f"user {quoted(user_name)} with client-id {quoted(client_id)}"
         print(labelled("Client", f"{who}, at {format_time(moment)}"))
-        print_resolution(resolution, levels, settings.quota.window)
+        print_resolved(document, settings.quota.window)
 
-    output.print(_document(resolution, levels, settings.quota.window, moment), table)
+    output.print(document, text)
 
 
 def _warnings(user: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]) -> list[str]:
@@ -66,42 +68,38 @@ def _warnings(user: str | None, resolution: Resolution, entities: Sequence[Quota
     return [*names, *of_quota]
 
 
-def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Window) -> None:
+def print_resolved(resolved: ResolvedQuota, window: Window) -> None:
     """Print the quota that applies, and a table of the levels, the most specific first."""
-    for label, text in _facts(resolution, _winner(levels), window):
+    for label, text in _facts(resolved, window):
         print(labelled(label, text))
-    if levels and not resolution.exempt:
+    if resolved.levels and not resolved.exempt:
         print()
-        print_rows(levels, {"LEVEL": "level", **QUOTA, "SINCE": "since"}, optional=("SINCE", "MAX DEBT", "BURST"))
+        columns = {"LEVEL": "level", **QUOTA, "SINCE": "since"}
+        print_rows(resolved.levels, columns, optional=("SINCE", "MAX DEBT", "BURST"))
 
 
-def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:
+def _facts(resolved: ResolvedQuota, window: Window) -> Iterator[tuple[str, str]]:
     """Yield the facts about the quota that applies, each with its label."""
-    if resolution.exempt:
+    quota = resolved.quota
+    by = f", by {resolved.callback}" if resolved.callback else ""
+    if resolved.exempt:
         yield "Quota", "unlimited: the user is exempt (quota.exempt_users)"
-        return
-    quota = resolution.limit.quota if resolution.limit else None
-    by = f", by {resolution.callback}" if resolution.callback else ""
-    if quota is None:
+    elif quota is None:
         yield "Quota", f"unlimited{by or ': none of the eight levels has a quota'}"
+    if quota is None:
         return
-    whose = f", set for {resolution.entity}" if resolution.entity else ""
-    since = f" since {format_time(winner.since)}" if winner and winner.since is not None and not by else ""
+    whose = f", set for {resolved.entity}" if resolved.entity else ""
+    since = "" if resolved.since is None else f" since {format_time(resolved.since)}"
     yield "Quota", f"{format_rate(quota.rate)}{whose}{by}{since}"
     own = "its own" if quota.burst is not None else format_default_burst(window)
-    yield "Burst", f"{window.burst(quota.rate, quota.burst):.10g} mutations at once ({own})"
+    yield "Burst", f"{resolved.burst:.10g} mutations at once ({own})"
     if quota.max_debt_ms is not None:
         yield "Longest debt", f"{format_duration(quota.max_debt_ms)} (max_debt_ms)"
-    yield "Bucket", describe_sharing(dict(resolution.tags.items()))
-    if resolution.reset_at is not None:
-        yield "Reset", format_time(resolution.reset_at)
-    if resolution.shadow:
+    yield "Bucket", describe_sharing(resolved.bucket or {})
+    if resolved.reset_at is not None:
+        yield "Reset", format_time(resolved.reset_at)
+    if resolved.shadow:
         yield "Shadow", "only reported: requests over the quota are admitted"
-
-
-def _winner(levels: Sequence[Level]) -> Level | None:
-    """Return the most specific level with a quota; None if no level has one."""
-    return next((level for level in levels if level.quota), None)
 
 
 def format_default_burst(window: Window) -> str:
@@ -109,10 +107,10 @@ def format_default_burst(window: Window) -> str:
     return f"{window.num} x {window.size_seconds} s of the rate"
 
 
-def _document(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
+def resolved_quota(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
     """Return the quota that applies at a time (epoch ms), and the levels, as data."""
     quota = resolution.limit.quota if resolution.limit else None
-    winner = _winner(levels) if quota else None
+    winner = next((level for level in levels if level.quota), None) if quota else None
     return ResolvedQuota(
         at=at,
         exempt=resolution.exempt,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.cli.quotas.resolve import print_resolution
+from jobs.cli.quotas.resolve import print_resolved, resolved_quota
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
 from quota.callbacks.timeline import CallbackTimeline
@@ -25,7 +25,8 @@ def resolved(capsys):
         settings = Settings(quota=options)
         resolution = resolve_quota(user, "app", 2000, quotas, Policy.of(settings))
         levels = quotas.timeline.levels(user, "app", 2000)
-        print_resolution(resolution, levels, settings.quota.window)
+        window = settings.quota.window
+        print_resolved(resolved_quota(resolution, levels, window, 2000), window)
         return capsys.readouterr().out.splitlines()
 
     return lines
