@@ -287,7 +287,7 @@ _METRICS = {metric.name: metric for metric in METRICS}
 
 _MODES = ("strict", "permissive")
 _OUTCOMES = ("admitted", "rejected", "failed", "invalid", "undecided", "proceeded")
-"""The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationResponse`)."""
+"""The outcomes of topics at a gateway (`quota.gateway.operations.MutationResponse`)."""
 
 
 def family(name: str, value: float | Mapping[Any, float]) -> Family:

@@ -10,7 +10,7 @@ from quota.gateway.context import ChannelIO, GatewayContext
 from quota.gateway.login import Login
 from quota.gateway.metadata import FIRST_VERSION, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
-from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
+from quota.gateway.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.responses import MAX_REQUEST_BYTES, ResponseRewriter, above_limit

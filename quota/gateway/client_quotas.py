@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.operations import BrokerCall, MutationResponse
+from quota.gateway.operations import BrokerCall, MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG

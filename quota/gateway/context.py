@@ -7,7 +7,7 @@ from typing import Protocol as Interface
 
 from quota.gateway.addresses import Addresses, LeaderEndpoints
 from quota.gateway.client_quotas import RatesCall
-from quota.gateway.mutations.memory import Debts, RecentTopics, Turns
+from quota.gateway.memory import Debts, RecentTopics, Turns
 from quota.gateway.mutes import Mutes
 from quota.gateway.requests import OfferedApis
 from quota.gateway.stats import GatewayStats

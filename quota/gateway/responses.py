@@ -9,7 +9,7 @@ from collections.abc import Callable
 from quota.errors import ErrorCode
 from quota.gateway.context import GatewayContext
 from quota.gateway.metadata import LargeResponse, in_version
-from quota.gateway.mutations.operations import RESULTS
+from quota.gateway.operations import RESULTS
 from quota.gateway.pipeline import Pipeline
 from quota.wire.headers import RequestHeader
 from quota.wire.message_codec import MAX_ELEMENTS, Message

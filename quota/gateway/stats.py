@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from quota.gateway.mutations.operations import MutationResponse
+from quota.gateway.operations import MutationResponse
 from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
 from quota.records.request import OPERATIONS, STRICT_SINCE

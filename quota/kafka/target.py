@@ -11,7 +11,7 @@ from typing import Any, cast
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.gateway.mutations.memory import NO_ID, ExistingTopic, RecentTopics
+from quota.gateway.memory import NO_ID, ExistingTopic, RecentTopics
 from quota.kafka.librdkafka import KeptClient
 from quota.kafka.tasks import (
     TRANSIENT_CODES,

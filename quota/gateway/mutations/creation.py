@@ -5,9 +5,9 @@ from collections.abc import Generator
 from typing import Any
 
 from quota.gateway.context import GatewayContext
-from quota.gateway.mutations.existing import SHORT_LAG_MS, describe
-from quota.gateway.mutations.memory import NO_ID, ExistingTopic
-from quota.gateway.mutations.operations import (
+from quota.gateway.memory import NO_ID, ExistingTopic
+from quota.gateway.mutations.lookup import SHORT_LAG_MS, describe
+from quota.gateway.operations import (
     RESULTS,
     BrokerCall,
     Charged,

@@ -12,7 +12,8 @@ from typing import Any
 
 from quota.errors import ErrorCode
 from quota.gateway.context import GatewayContext
-from quota.gateway.mutations.existing import (
+from quota.gateway.memory import NO_ID, ExistingTopic
+from quota.gateway.mutations.lookup import (
     SHORT_LAG_MS,
     Described,
     Identity,
@@ -21,8 +22,7 @@ from quota.gateway.mutations.existing import (
     metadata_lag_ms,
     result_if_unknown,
 )
-from quota.gateway.mutations.memory import NO_ID, ExistingTopic
-from quota.gateway.mutations.operations import (
+from quota.gateway.operations import (
     RESULTS,
     BrokerCall,
     Charged,

@@ -11,7 +11,8 @@ from typing import Any
 
 from quota.errors import ErrorCode
 from quota.gateway.context import GatewayContext
-from quota.gateway.mutations.existing import (
+from quota.gateway.memory import NO_ID, ExistingTopic, RecentTopics
+from quota.gateway.mutations.lookup import (
     describe,
     exists,
     look_up_names,
@@ -19,8 +20,7 @@ from quota.gateway.mutations.existing import (
     query_controller,
     result_if_unknown,
 )
-from quota.gateway.mutations.memory import NO_ID, ExistingTopic, RecentTopics
-from quota.gateway.mutations.operations import (
+from quota.gateway.operations import (
     OUT_OF_TIME,
     RESULTS,
     BrokerCall,

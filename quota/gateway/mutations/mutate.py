@@ -16,7 +16,7 @@ from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.creation import check_creation, create
 from quota.gateway.mutations.deletion import check_deletion, delete
 from quota.gateway.mutations.growth import check_growth, grow
-from quota.gateway.mutations.operations import (
+from quota.gateway.operations import (
     OUT_OF_TIME,
     RESULTS,
     BrokerCall,

@@ -17,7 +17,7 @@ from jobs.metrics.families import (
 from jobs.metrics.totals import DecisionTotals, Latencies, MutationCounts, TenantMetrics, TenantRegistry
 from jobs.observe.following import FollowStats, observer_families
 from jobs.services.push import PushStats, push_families
-from quota.gateway.mutations.operations import MutationResponse
+from quota.gateway.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.planning.cluster import differences

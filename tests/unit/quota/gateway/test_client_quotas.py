@@ -5,7 +5,7 @@ import math
 import pytest
 
 from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, describe_quotas
-from quota.gateway.mutations.operations import BrokerCall
+from quota.gateway.operations import BrokerCall
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
 

@@ -1,6 +1,6 @@
 """Counts."""
 
-from quota.gateway.mutations.operations import MutationResponse
+from quota.gateway.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionReply
 from quota.wire.headers import RequestHeader

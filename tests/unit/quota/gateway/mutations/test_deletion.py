@@ -5,7 +5,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
-from quota.gateway.mutations.memory import ExistingTopic
+from quota.gateway.memory import ExistingTopic
 from tests.support.wire.requests import deletion
 from tests.unit.quota.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from quota.gateway.mutations.memory import ExistingTopic, PlacesAhead
+from quota.gateway.memory import ExistingTopic, PlacesAhead
 from quota.records import codec
 from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
 from quota.wire.protocol import ApiKey

@@ -1,12 +1,12 @@
-"""The topics that exist, as the client may see them."""
+"""The lookup of topics: which ones exist, and how many partitions they have, as far as the client may see it."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.memory import NO_ID, ExistingTopic, RecentTopics
-from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse, topic_result
+from quota.gateway.memory import NO_ID, ExistingTopic, RecentTopics
+from quota.gateway.operations import BrokerCall, Pause, TopicResponse, topic_result
 from quota.wire.described import METADATA_VERSION, DescribedTopic
 from quota.wire.protocol import ApiKey
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quota.gateway.mutations import memory as module
-from quota.gateway.mutations.memory import NO_ID, Debt, Debts, ExistingTopic, RecentTopics
+from quota.gateway import memory as module
+from quota.gateway.memory import NO_ID, Debt, Debts, ExistingTopic, RecentTopics
 from tests.support.wire.requests import creation, deletion, growth, topic
 from tests.unit.quota.gateway.cluster import Cluster, topic_id
 
