@@ -32,6 +32,9 @@ _MAX_UNDECIDED = 10_000
 _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
+_LEAST_SECONDS = 0.1
+"""The least time for a decision: it is written, read by the job, written by it and read again."""
+_MAX_TIMES = 10
 
 
 class JobPace:
@@ -353,8 +356,3 @@ def _is_on(decision: Decision, request: MutationRequest) -> bool:
 
 
 _identity = attrgetter("user", "client_id", "operation", "mode", "validate_only", "apply")
-
-
-_LEAST_SECONDS = 0.1
-"""The least time for a decision: it is written, read by the job, written by it and read again."""
-_MAX_TIMES = 10

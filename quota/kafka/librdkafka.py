@@ -21,6 +21,7 @@ from quota.settings.secrets import mask_values
 _log = logging.getLogger(__name__)
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 _LOST_SECONDS = 10.0
 
@@ -30,6 +31,15 @@ UNDELIVERED = TRANSPORT_ERRORS | {KafkaError._MSG_TIMED_OUT}  # noqa: SLF001
 """librdkafka's errors for a record that is valid but could not be delivered."""
 _NO_RESPONSE = UNDELIVERED | {KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT}  # noqa: SLF001
 """These, and those for a partition that has no leader in the metadata that the client has."""
+
+_CAUSE_POLL_SECONDS = 0.1
+_CAUSE_SECONDS = 3.0
+"""How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
+
+
+_STATE = re.compile(r" \(after \d+ms in state \w+\)")
+_BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
+"""Parts of librdkafka's messages that are of no use to an operator."""
 
 
 class KeptClient(Generic[C]):
@@ -75,18 +85,6 @@ class KeptClient(Generic[C]):
             except (KafkaException, MutationQuotaError) as problem:  # such as a certificate that is being replaced
                 _log.debug("cannot replace a client: %s", problem)
             self._responded_at = time.monotonic()
-
-
-T = TypeVar("T")
-
-_CAUSE_POLL_SECONDS = 0.1
-_CAUSE_SECONDS = 3.0
-"""How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
-
-
-_STATE = re.compile(r" \(after \d+ms in state \w+\)")
-_BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
-"""Parts of librdkafka's messages that are of no use to an operator."""
 
 
 def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:

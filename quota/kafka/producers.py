@@ -20,9 +20,15 @@ from quota.records import codec
 from quota.settings import Settings
 from quota.settings.connection import Connection
 
+T = TypeVar("T")
+
 _QUEUE_FULL_SECONDS = 0.1
 _FLUSH_SECONDS = 0.1
 """The time of one call of librdkafka, during which Python handles no signal."""
+_MIN_TIMEOUT_SECONDS = 30.0
+_LATEST_POSITIONS = 1000
+
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
 
 
 def produce(
@@ -89,14 +95,6 @@ class RecordProducer:
     def _raise_error(self) -> None:
         if self._error is not None:
             raise KafkaException(self._error)
-
-
-T = TypeVar("T")
-
-_MIN_TIMEOUT_SECONDS = 30.0
-_LATEST_POSITIONS = 1000
-
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
 
 
 def read_positions(connection: Connection, topic: str, group: str, timeout_seconds: float) -> list[Message]:

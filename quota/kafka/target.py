@@ -38,6 +38,12 @@ _MAX_CALL_SECONDS = 15.0
 _MIN_CALL_SECONDS = 1.0
 _STALE_MS = 5000
 """How long a broker's metadata may not show what was carried out."""
+_LEGAL_NAME = re.compile(TOPIC_NAME)
+
+_MAX_STRING_BYTES = 32_767
+"""The longest string of Kafka's protocol; a longer one breaks the connection, for all calls that share it."""
+
+_NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
 
 _Answers = dict[str, TopicResult | Retry]
 
@@ -206,14 +212,6 @@ class Target:
                 after_error(task, problem) if problem else after_ambiguous_error(task, current.get(task.name), error)
             )
         return answers
-
-
-_LEGAL_NAME = re.compile(TOPIC_NAME)
-
-_MAX_STRING_BYTES = 32_767
-"""The longest string of Kafka's protocol; a longer one breaks the connection, for all calls that share it."""
-
-_NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
 
 
 class TopicCalls:

@@ -17,6 +17,44 @@ MAX_CALL_MUTATIONS = 1000
 MAX_CALL_TOPICS = 500
 """Maximum topics in a call, including those that cost nothing."""
 
+_NOT_DONE = frozenset(
+    {
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError._RESOLVE,  # noqa: SLF001
+        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
+    }
+)
+"""Transient errors of mutations that were not carried out."""
+
+_MAYBE_DONE = frozenset(
+    {
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._TIMED_OUT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    }
+)
+"""Transient errors of mutations that may have been carried out."""
+
+TRANSIENT_CODES = _NOT_DONE | _MAYBE_DONE
+
+_DONE_BEFORE = {
+    Operation.CREATE_TOPICS: KafkaError.TOPIC_ALREADY_EXISTS,
+    Operation.CREATE_PARTITIONS: KafkaError.INVALID_PARTITIONS,
+    Operation.DELETE_TOPICS: KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+"""The error of a mutation that was carried out before."""
+
+_KAFKA_NAMES = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "UNKNOWN_TOPIC_OR_PARTITION",
+    KafkaError.TOPIC_EXCEPTION: "INVALID_TOPIC_EXCEPTION",
+}
+"""Kafka's names of errors, where librdkafka's differ."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -129,45 +167,6 @@ def cost_error(task: Task, current: int) -> str | None:
 
 def _kind(task: Task) -> tuple[Operation, bool]:
     return task.operation, task.validate_only
-
-
-_NOT_DONE = frozenset(
-    {
-        KafkaError.NOT_CONTROLLER,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.THROTTLING_QUOTA_EXCEEDED,
-        KafkaError._RESOLVE,  # noqa: SLF001
-        KafkaError._TIMED_OUT_QUEUE,  # noqa: SLF001
-    }
-)
-"""Transient errors of mutations that were not carried out."""
-
-_MAYBE_DONE = frozenset(
-    {
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError._TRANSPORT,  # noqa: SLF001
-        KafkaError._TIMED_OUT,  # noqa: SLF001
-        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-    }
-)
-"""Transient errors of mutations that may have been carried out."""
-
-TRANSIENT_CODES = _NOT_DONE | _MAYBE_DONE
-
-_DONE_BEFORE = {
-    Operation.CREATE_TOPICS: KafkaError.TOPIC_ALREADY_EXISTS,
-    Operation.CREATE_PARTITIONS: KafkaError.INVALID_PARTITIONS,
-    Operation.DELETE_TOPICS: KafkaError.UNKNOWN_TOPIC_OR_PART,
-}
-"""The error of a mutation that was carried out before."""
-
-_KAFKA_NAMES = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "UNKNOWN_TOPIC_OR_PARTITION",
-    KafkaError.TOPIC_EXCEPTION: "INVALID_TOPIC_EXCEPTION",
-}
-"""Kafka's names of errors, where librdkafka's differ."""
 
 
 @dataclass(frozen=True, slots=True)

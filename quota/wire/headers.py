@@ -8,7 +8,6 @@ ApiVersions before they log in, so it needs no rights.
 """
 
 import struct
-from struct import Struct
 from typing import NamedTuple
 
 from quota.wire.primitives import MAX_STRING, Malformed, read_string_length, read_uvarint
@@ -17,6 +16,15 @@ from quota.wire.protocol import ApiKey, Protocol
 MAX_HEADER = 0x10000
 """The maximum size of a header [bytes], of which the client-id takes at most half: no longer prefix of a frame is
 needed to read it."""
+
+MARKED_SINCE = 3
+"""The first version of ApiVersions with tagged fields."""
+
+TAG = 10_599
+"""The tag of the field; Kafka's own begin at 0."""
+
+MARK = b"mutation-quota gateway"
+"""The field's bytes."""
 
 _MAX_TAGS = 64
 
@@ -27,6 +35,7 @@ _REPLACEMENT = "\ufffd".encode()
 _START = struct.Struct(">hhih")  # up to the client id's length
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
+_MARKED_HEAD = struct.Struct(">hhihB")  # key, version, correlation id, no client-id, no tagged fields
 
 
 class RequestHeader(NamedTuple):
@@ -142,21 +151,7 @@ def _framed(header: bytes, body: bytes) -> bytes:
     return _INT.pack(len(header) + len(body)) + header + body
 
 
-MARKED_SINCE = 3
-"""The first version of ApiVersions with tagged fields."""
-
-TAG = 10_599
-"""The tag of the field; Kafka's own begin at 0."""
-
-MARK = b"mutation-quota gateway"
-"""The field's bytes."""
-
-_HEAD = Struct(">hhihB")  # key, version, correlation id, no client-id, no tagged fields
-_SIZE = Struct(">i")
-
-
 def marked_request() -> bytes:
     """Return an ApiVersions request, as it is sent; a response that contains `MARK` is a gateway's."""
     names = b"".join(bytes([len(text) + 1]) + text for text in (b"mutation-quota", b"0"))
-    request = _HEAD.pack(ApiKey.API_VERSIONS, MARKED_SINCE, 0, -1, 0) + names + b"\0"
-    return _SIZE.pack(len(request)) + request
+    return _framed(_MARKED_HEAD.pack(ApiKey.API_VERSIONS, MARKED_SINCE, 0, -1, 0), names + b"\0")

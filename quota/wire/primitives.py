@@ -1,4 +1,4 @@
-"""The primitives of all messages: lengths as varints, tagged fields, and the errors of reading and writing.
+"""What the readers and writers of all messages share: varints, tagged fields, errors, and how functions are compiled.
 
 A reader raises Malformed for bytes that are invalid, and IndexError if they end early.
 """

@@ -24,6 +24,22 @@ _FOLDER = "common/message/"
 _RELEASE = "kafka/kafka-version.properties"
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which stays, or a comment
 
+FORMATS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+"""The types of fixed width, as the module `struct` writes them."""
+
+_EMPTY: dict[str, Any] = {"bytes": b"", "records": b"", "uuid": bytes(16), "struct": {}}
+_NEWEST = 0x7FFF
+
 
 def read_schemas(jar: Path) -> dict[str, Schema]:
     """Return the schemas by the names of their messages, of a kafka-clients jar, or of the one in a folder."""
@@ -93,23 +109,6 @@ def _read(jar: Path, prefix: str, suffix: str) -> dict[str, str]:
         raise BadInput(f"{jar} cannot be read: {error.strerror}") from None
     except (zipfile.BadZipFile, UnicodeDecodeError):
         raise BadInput(f"{jar} is not a jar, or is damaged; name a kafka-clients jar") from None
-
-
-FORMATS = {
-    "bool": "?",
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "uint32": "I",
-    "int64": "q",
-    "float64": "d",
-    "uuid": "16s",
-}
-"""The types of fixed width, as the module `struct` writes them."""
-
-_EMPTY: dict[str, Any] = {"bytes": b"", "records": b"", "uuid": bytes(16), "struct": {}}
-_NEWEST = 0x7FFF
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,10 @@ PREFIX = "mutation.quota."
 TIME_LIMIT = "default.api.timeout.ms"
 """The time limit of a call; the name is that of Kafka's own client."""
 
+_TIMEOUT_SECONDS = 2.0
+_MAX_BYTES = 64 * 1024
+_CERTIFICATE = ("ssl.certificate.location", "ssl.key.location", "ssl.key.password")
+
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
@@ -109,11 +113,6 @@ def _token(target: Mapping[str, Any], timeout_seconds: float) -> Token | None:
         return to_token(call_function(callback, "oauth_cb"))
     credentials = credentials_in(target)
     return fetch_token(credentials, timeout_seconds) if credentials else None
-
-
-_TIMEOUT_SECONDS = 2.0
-_MAX_BYTES = 64 * 1024
-_CERTIFICATE = ("ssl.certificate.location", "ssl.key.location", "ssl.key.password")
 
 
 def check_no_gateway(config: Mapping[str, Any]) -> None:
