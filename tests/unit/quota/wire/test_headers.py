@@ -6,6 +6,7 @@ from quota.wire.headers import (
     MAX_HEADER,
     RequestHeader,
     acks_of_produce,
+    marked_request,
     read_request_header,
     read_response_header,
     write_request,
@@ -140,3 +141,12 @@ def test_the_acks_of_a_produce_request(schemas, version, acks, transactional_id)
 def test_a_transactional_id_that_is_too_long_is_malformed(body):
     with pytest.raises(Malformed):
         acks_of_produce(bytes.fromhex(body), RequestHeader(0, 9, 7, None, 0))
+
+
+def test_the_request_that_recognizes_a_gateway_is_one_that_any_broker_answers(protocol):
+    frame = marked_request()
+    header = read_request_header(frame[4:], protocol)
+    assert int.from_bytes(frame[:4]) == len(frame) - 4
+    assert header == RequestHeader(18, 3, 0, None, 11)
+    message = protocol.request(18, 3).read(frame[4:], header.body)
+    assert message == {"clientSoftwareName": "mutation-quota", "clientSoftwareVersion": "0"}
