@@ -22,7 +22,7 @@ from quota.records.decision import BucketBefore, Decision, Repeat
 from quota.records.levels import Limit, ResolvedRequest
 from quota.records.quota_log import Quota, Window
 from quota.records.record import Source
-from quota.records.request import Mode, MutationRequest, TopicMutation
+from quota.records.request import Mode, MutationRequest, Observed, TopicMutation
 
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""
@@ -62,7 +62,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
         quota = decision.applied_quota
         if quota is None or decision.tokens is None:
             raise ValueError(f"{decision.decision_id} touched no bucket")
-        return cls(decision.tokens, decision.timestamp, quota, clock=clock_of(decision.source))
+        return cls(decision.tokens, decision.timestamp, quota, clock=clock_of(decision.source, decision.observed))
 
     def differs(self, quota: Quota) -> bool:
         """Return whether the bucket was last used with other bounds than those of `quota`."""
@@ -109,14 +109,15 @@ class TokenBucket:
 
         Time never runs backwards: a request before T adds no tokens. If its partition wrote T, its clock was ahead
         then, or was set back since: T becomes the request's time, so that the bucket gains tokens again. If another
-        partition wrote T, the request is late, and its throttle time includes the time until T.
+        partition or an observed request wrote T, or the request is observed, it is late, and its throttle time includes
+        the time until T.
         """
         resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
         limit = resolution.limit
         if limit is None:
             return state, Admission([True] * len(request.topics))
         bucket = None if state is not None and is_reset(state.reset_at, resolution.reset_at) else state
-        clock = clock_of(resolved.record.source)
+        clock = clock_of(resolved.record.source, request.observed)
         quota, deduplication = limit.quota, self.deduplication
         burst = self.window.burst(quota.rate, quota.burst)
         if bucket is None:
@@ -162,9 +163,12 @@ def _seen(repeats: AdmittedRequest | None, source: Source, now: int, topics: int
     return AdmittedRequest(repeats.source, max(repeats.timestamp, now), topics)
 
 
-def clock_of(source: Source) -> Clock:
-    """Return the clock that timestamped a record."""
-    return source.topic, source.partition
+def clock_of(source: Source, observed: Observed | None) -> Clock | None:
+    """Return the clock that timestamped a request; None for an observed one, whose time is of a log's line.
+
+    Logs have the order in which requests were answered, and several logs may be written to one partition.
+    """
+    return None if observed else (source.topic, source.partition)
 
 
 def charge_request(  # noqa: PLR0913, PLR0917

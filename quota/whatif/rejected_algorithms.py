@@ -154,8 +154,8 @@ class RateQuota:
         if state is None or is_reset(state.reset_at, resolution.reset_at):
             state = RateState(self.empty, resolution.reset_at)
 
-        clock = clock_of(resolved.record.source)
-        if now < state.charged_at and state.clock == clock:  # as in `TokenBucket.admit`
+        clock = clock_of(resolved.record.source, request.observed)
+        if now < state.charged_at and clock is not None and state.clock == clock:  # as in `TokenBucket.admit`
             state = RateState(state.charges.moved(now - state.charged_at), state.reset_at, now, clock)
         strict = request.mode is Mode.STRICT
         charges = state.charges.at(now, self.window)

@@ -44,7 +44,7 @@ MUTANTS = {
     "a clock that steps back stops the bucket": (
         quota.algorithms.token_bucket,
         "clock_of",
-        lambda _source: object(),
+        lambda _source, _observed: object(),
     ),
     "no debt is so small that it counts as none": (
         quota.algorithms.token_bucket,

@@ -149,6 +149,19 @@ def test_partitions_whose_clocks_differ_give_no_more_than_the_time_that_passed(t
     assert waited.outcome is Outcome.ADMITTED
 
 
+@pytest.mark.parametrize("name", AlgorithmName)
+def test_two_observed_logs_that_differ_by_ten_seconds_get_the_quota_once(name):
+    """5/s and a burst of 50 for twenty seconds of both logs: 150, and 10 for the topic that overdraws. Not 1,200."""
+    algorithm, state, admitted = make_algorithm(name, Window(num=10)), None, 0
+    for second in range(20):
+        for at in (second * 1000 + 10_000, second * 1000):
+            observed = {"at": at, "error_codes": [0] * 5}
+            request = resolved(*[10] * 5, at=at, observed=observed)
+            state, decision = decide(state, request, algorithm)
+            admitted += 10 * sum(decision.admitted)
+    assert admitted <= 50 + 20 * 5 + 10
+
+
 @pytest.mark.parametrize("ahead", [HOUR, 73 * 365 * 24 * HOUR])
 @pytest.mark.parametrize("name", AlgorithmName)
 def test_a_clock_that_was_ahead_once_freezes_no_algorithm(name, ahead):
