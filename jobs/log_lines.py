@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:  # workers do without pydantic
     from quota.settings.sections import LoggingSettings
@@ -41,8 +41,6 @@ _RUST_LOG, _QUIET = "RUST_LOG", "error"
 Its warnings, such as a page on each attempt to find credentials in the cloud, are repeated by the error after them.
 """
 
-
-LogLevel = Literal["debug", "info", "warning", "error"]
 
 Context = Callable[[], Mapping[str, Any]]
 
@@ -195,16 +193,18 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
 
 def set_verbose(*, verbose: bool) -> None:
     """Log at level `debug`, if the option is given."""
-    if verbose:
-        _set_level("debug")
+    if not verbose:
+        return
+    if os.environ.get(_RUST_LOG) == _QUIET:
+        os.environ[_RUST_LOG] = "warn"
+    for name in _OWN:
+        logging.getLogger(name).setLevel(logging.DEBUG)
 
 
 def follow_settings(settings: "LoggingSettings", service: str) -> None:
-    """Apply the settings of the log; `-v` overrides the level."""
+    """Apply the settings of the log."""
     if settings.as_json:
         log_as_json(service)
-    if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:
-        _set_level(settings.level)
 
 
 class _TerminalHandler(logging.StreamHandler[TextIO]):
@@ -213,12 +213,3 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
         super().emit(record)
-
-
-def _set_level(level: LogLevel) -> None:
-    if level == "debug" and os.environ.get(_RUST_LOG) == _QUIET:
-        os.environ[_RUST_LOG] = "warn"
-    number = logging.getLevelNamesMapping()[level.upper()]
-    logging.getLogger().setLevel(max(number, logging.INFO))
-    for name in _OWN:
-        logging.getLogger(name).setLevel(number)

@@ -29,9 +29,7 @@ READ_BY = {
     "`recommend`, `explain`, `report`), and those that read or change quotas and buckets "
     "(`buckets`, `quotas`, `callback`)",
     "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
-    "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "
-    "the commands that replay decisions, as `quota`; all programs that create or check topics",
-    "enforce": "`enforce`, `run`; `max_requests_per_batch` also `applier`",
+    "enforce": "`enforce`, `run`",
     "audit": "`audit`, `enforce` with `enforce.with_audit`, `run`, `demo`, and `maintain`",
     "applier": "`applier`",
     "gateway": "`gateway`",

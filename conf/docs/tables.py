@@ -57,7 +57,7 @@ def topic_commands() -> Iterator[str]:
     yield ""
     settings = Settings()
     for topic_spec in topic_specs(settings):
-        spec = replicated(topic_spec, settings.topics.replication_factor, _BROKERS)
+        spec = replicated(topic_spec, _BROKERS)
         configs = "".join(f" \\\n  --config {name}={value}" for name, value in spec.configs.items())
         layout = f"--partitions {spec.partitions} --replication-factor {spec.replication_factor}"
         yield f"topics --create --topic {spec.name} {layout}{configs}"

@@ -126,7 +126,7 @@ def reset(
     from quota.kafka.quotas.writer import write_record
 
     prepare_quota_topic(settings)
-    since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
+    since = write_record(settings, sign(ResetRecord(bucket), comment, moment))
     output.print(
         ResetBuckets(bucket, True, None, since),
         lambda: print_text(f"Reset all buckets with {format_tags(bucket)}, if any, from {format_time(since)} on."),

@@ -94,14 +94,14 @@ def alter(
 
     def make_record(present: CallbackSetting) -> CallbackRecord:
         if reset:
-            return sign(CallbackRecord(None), settings, comment, moment)
+            return sign(CallbackRecord(None), comment, moment)
         setting = _altered(present, class_name, added, deleted)
         _check_allowed(setting.class_name, settings)
         check_setting(setting)
         changed = {name for name, _ in setting.configs.items() ^ present.configs.items()}
         same_class = setting.class_name == present.class_name
         record = CallbackRecord(setting, altered_configs=sorted(changed) if same_class else None)
-        return sign(record, settings, comment, moment)
+        return sign(record, comment, moment)
 
     prepare_quota_topic(settings)
     record, since = QuotaWriter(settings).alter_callback(make_record, moment)
@@ -130,7 +130,7 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     scheduled = [change for change in log.quotas.scheduled(log.now) if change.moment == moment]
     if not scheduled:
         raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
-    record = sign(scheduled[-1].record(moment, cancelled=True), settings, comment)
+    record = sign(scheduled[-1].record(moment, cancelled=True), comment)
     (timestamp,) = QuotaWriter(settings).write([record])
     if timestamp >= moment:
         raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
@@ -172,7 +172,7 @@ def publish_metadata(
     if source is not None:
         connection = replace(connection, servers=source, servers_from="--source-server")
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
-    since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
+    since = publish_cluster(settings, sign(ClusterRecord(cluster), comment))
     document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)
     counts = f"{plural(document.topic_count, 'topic')} with {plural(document.partition_count, 'partition')}"
     line = f"Nothing has changed: {counts}." if since is None else f"Published {counts}, from {format_time(since)} on."

@@ -64,14 +64,11 @@ _MAX_NAMED = 3
 def read_command_config(file: Path) -> list[Override]:
     """Read a properties file, and return settings of `[kafka]`.
 
-    They replace all security settings of `[kafka]`, so a file without a login connects without one. A `client.id` is
-    the client-id of requests.
+    They replace all security settings of `[kafka]`, so a file without a login connects without one.
     """
     option = f"--command-config {file}"
     properties = _read(file, option)
     settings = {f"kafka.{name}": value for name, value in _connection(properties, option).items()}
-    if client_id := properties.get(_CLIENT_ID):
-        settings["client.client_id"] = client_id
     return _overrides(settings, option)
 
 

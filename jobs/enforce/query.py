@@ -14,7 +14,7 @@ from jobs.storage.files import DeploymentSession
 from jobs.storage.resumption import check_gaps, resume_checkpoint
 from quota.admission.policy import Policy
 from quota.kafka.quotas.log import KafkaQuotas
-from quota.kafka.topics.specs import max_answer_bytes
+from quota.kafka.topics.specs import MAX_ANSWER_BYTES
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
@@ -63,7 +63,7 @@ def enforce(records: DataFrame, quotas: KafkaQuotas, config: EnforceConfig) -> D
 
 def sink_options(settings: Settings) -> dict[str, str]:
     """Return the options of Spark's Kafka sink for answers."""
-    largest = max_answer_bytes(settings)
+    largest = MAX_ANSWER_BYTES
     own = {
         "max.request.size": largest,
         "buffer.memory": _PRODUCER_BYTES + 2 * largest,

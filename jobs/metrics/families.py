@@ -75,12 +75,12 @@ METRICS: Final = (
     Metric(
         "mutation_quota_tenants_hidden",
         "tenants",
-        "tenants active in the last hour without their own series: only the `metrics.max_tenants` busiest have them",
+        "tenants active in the last hour without their own series: only the 500 busiest have them",
     ),
     Metric(
         "mutation_quota_tenants_forgotten_total",
         "tenants",
-        "active tenants that were dropped, because there were twice as many as `metrics.max_tenants`",
+        "active tenants that were dropped, because there were more than 1,000",
     ),
     Metric(
         "mutation_quota_decisions_total",

@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric as Family
 from jobs.metrics.families import family
 from jobs.observe.importing import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
+from quota.admission.policy import MAX_REQUEST_RECORD_BYTES
 from quota.errors import BadRecord
 from quota.kafka.producers import PositionWriter
 from quota.kafka.timing import Every, LoopStats
@@ -82,7 +83,7 @@ class Follower:
         """
         self._settings, self._stats = settings, stats
         own = settings.observe
-        largest = settings.limits.max_request_bytes * 2
+        largest = MAX_REQUEST_RECORD_BYTES * 2
         self._writer = PositionWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
         positions = self._writer.position(_decoder) or {}
         self._tails = {
@@ -151,11 +152,11 @@ class Follower:
 
     def _fits(self, request: MutationRequest, value: bytes) -> bool:
         """Return whether a request is small enough; one that is too large is logged and skipped."""
-        largest = self._settings.limits.max_request_bytes
+        largest = MAX_REQUEST_RECORD_BYTES
         if len(value) + len(request.user.encode()) <= largest:
             return True
         _log.warning(
-            "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is skipped",
+            "%s: a request of %d topics is larger than the %d bytes of a request and is skipped",
             request.request_id,
             len(request.topics),
             largest,

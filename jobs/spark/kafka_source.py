@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.admission.identity import pattern_of
-from quota.kafka.topics.specs import max_record_bytes
+from quota.kafka.requests_and_answers import MAX_REQUESTS_PER_BATCH
+from quota.kafka.topics.specs import MAX_RECORD_BYTES
 from quota.settings import Settings
 from quota.settings.connection import check_not_owned
 from schemas.kafka import RECORD
@@ -44,13 +45,13 @@ def kafka_options(settings: Settings, own: Mapping[str, str] | None = None) -> d
 
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     """Stream requests from the beginning: of one topic, or of all users' own topics, including those created later."""
-    enforce, user_topic_prefix = settings.enforce, settings.topics.user_topic_prefix
+    user_topic_prefix = settings.topics.user_topic_prefix
     subscription = (
         {"subscribe": settings.topics.requests}
         if user_topic_prefix is None
         else {"subscribePattern": pattern_of(user_topic_prefix)}
     )
-    bounds = request_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
+    bounds = request_bounds(MAX_REQUESTS_PER_BATCH, MAX_RECORD_BYTES)
     return read_records(spark, settings, subscription | bounds)
 
 

@@ -5,14 +5,16 @@ from typing import Self
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.settings import Settings
-from quota.settings.sections import DEFAULT_MAX_BYTES
+
+MAX_REQUEST_RECORD_BYTES = 1024 * 1024
+"""The maximum size of a request, key and value together [bytes]; answers may be six times as large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The settings that apply to all requests."""
 
-    max_bytes: int = DEFAULT_MAX_BYTES
+    max_bytes: int = MAX_REQUEST_RECORD_BYTES
     """A larger record is a dead letter."""
     max_topics: int = 10_000
     """A request for more topics is a dead letter."""
@@ -31,7 +33,6 @@ class Policy:
     def of(cls, settings: Settings) -> Self:
         """Return the policy of a deployment."""
         return cls(
-            max_bytes=settings.limits.max_request_bytes,
             exempt_users=frozenset(settings.quota.exempt_users),
             shadow=settings.quota.shadow,
             deduplication=Deduplication(round(settings.repeats.window_seconds * 1000)),

@@ -61,7 +61,7 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         codec.check_text((record.value or b"")[:kept], whole=False)
         raise BadRecord(
             f"value: key and value together are larger than the {policy.max_bytes} bytes "
-            f"that limits.max_request_bytes allows; {FEWER_TOPICS}"
+            f"that a request may have; {FEWER_TOPICS}"
         )
     request = read_request(record.value)
     _check_limits(request, policy)

@@ -10,7 +10,8 @@ from confluent_kafka import Message
 from quota.errors import BadRecord
 from quota.kafka.producers import PositionWriter
 from quota.kafka.reading import Skipped, read_topic, topic_partitions
-from quota.kafka.topics.specs import ENVELOPE, max_answer_bytes
+from quota.kafka.requests_and_answers import MAX_REQUESTS_PER_BATCH
+from quota.kafka.topics.specs import ENVELOPE, MAX_ANSWER_BYTES
 from quota.records import codec
 from quota.records.result import MutationResult
 from quota.settings import Settings
@@ -69,10 +70,10 @@ class Ledger(PositionWriter):
     def __init__(self, settings: Settings) -> None:
         """Take over from the previous applier of the group."""
         self._settings = settings
-        self._max_done = _BATCHES * _OFFSETS_PER_RESULT * settings.enforce.max_requests_per_batch
+        self._max_done = _BATCHES * _OFFSETS_PER_RESULT * MAX_REQUESTS_PER_BATCH
         self._done: dict[tuple[str, int], None] = {}
         self._offsets: dict[int, AppliedOffset] = {}
-        largest = max_answer_bytes(settings) + ENVELOPE
+        largest = MAX_ANSWER_BYTES + ENVELOPE
         super().__init__(settings, "applier", settings.applier.group, largest, _TRANSACTION_SECONDS)
         with self.errors("take over"):
             self._offsets = self.position(_offsets_decoder) or {}
@@ -123,10 +124,10 @@ class Ledger(PositionWriter):
         short = [msgspec.structs.replace(topic, error_message=None) for topic in result.topics]
         for topics in (result.topics, short):
             encoded = codec.encode(msgspec.structs.replace(result, topics=topics))
-            if len(encoded) <= max_answer_bytes(self._settings):
+            if len(encoded) <= MAX_ANSWER_BYTES:
                 return encoded
         _log.error(
-            "%s: its result is larger than limits.max_request_bytes permits, and is written without its topics",
+            "%s: its result is larger than a record of the topic may be, and is written without its topics",
             result.source,
         )
         return codec.encode(msgspec.structs.replace(result, topics=[]))

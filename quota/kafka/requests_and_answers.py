@@ -11,6 +11,7 @@ from functools import partial
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from quota.admission.identity import request_topic
+from quota.admission.policy import MAX_REQUEST_RECORD_BYTES
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.librdkafka import KeptClient, client_config, cluster_errors
 from quota.kafka.producers import RecordProducer
@@ -29,6 +30,9 @@ from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import Decision, read_decision
 from quota.records.request import MutationRequest
 from quota.settings import Settings
+
+MAX_REQUESTS_PER_BATCH = 50_000
+"""The maximum number of requests in a micro-batch of the enforcing query."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +73,7 @@ class RequestWriter:
         own: dict[str, str | float] = {
             "linger.ms": linger_ms,
             "enable.idempotence": True,  # librdkafka's retries write a request once
-            "message.max.bytes": settings.limits.max_request_bytes * 2,
+            "message.max.bytes": MAX_REQUEST_RECORD_BYTES * 2,
         }
         self._overrides = overrides
         own |= overrides or {}

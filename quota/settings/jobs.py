@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 
 from quota.settings.types import (
     MAX_PORT,
-    Count,
     MappingRules,
     Name,
     NameList,
@@ -28,9 +27,6 @@ class EnforceSettings(Section):
 
     trigger_seconds: SecondsOrZero = 0.0
     """Time between micro-batches in seconds, up to 86,400. 0 starts the next one at once, for the lowest latency."""
-
-    max_requests_per_batch: Count = 50_000
-    """Maximum number of requests in a micro-batch."""
 
     state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 1
     """Number of partitions of the bucket state, up to 10,000. Fixed by a checkpoint's first batch. With 1, a batch is a

@@ -19,7 +19,6 @@ from quota.settings.sections import (
     BrokerSettings,
     ClientSettings,
     KafkaSettings,
-    LimitSettings,
     LoggingSettings,
     MetricsSettings,
     QuotaSettings,
@@ -43,7 +42,6 @@ class Settings(BaseModel):
     topics: TopicSettings = Field(default_factory=TopicSettings)
     quota: QuotaSettings = Field(default_factory=QuotaSettings)
     repeats: RepeatSettings = Field(default_factory=RepeatSettings)
-    limits: LimitSettings = Field(default_factory=LimitSettings)
     enforce: EnforceSettings = Field(default_factory=EnforceSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
     applier: ApplierSettings = Field(default_factory=ApplierSettings)

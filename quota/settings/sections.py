@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from quota.records.quota_log import DEFAULT_CLASS, Callbacks, Window
 from quota.settings.connection import ClientProperties, Connection, Pairs, as_pairs
@@ -21,15 +21,6 @@ from quota.settings.types import (
     ServersOrEmpty,
     TopicName,
 )
-
-DEFAULT_MAX_BYTES = 1024 * 1024
-"""The default maximum size of a request, key and value together [bytes]."""
-
-
-def _check_replication(factor: int) -> int:
-    if factor == 0:
-        raise ValueError("expected 1 or more, or -1 for the default")
-    return factor
 
 
 class KafkaSettings(SecuritySettings):
@@ -90,14 +81,11 @@ class TopicSettings(Section):
     """Users whose topics were deleted for good; any other deleted topic stops the job. Separated by commas."""
 
     create: bool = True
-    """Whether missing topics are created, with the configs they need."""
+    """Whether missing topics are created, with the configs they need: on a cluster of three brokers or more with three
+    replicas and min.insync.replicas=2, otherwise with the cluster's default."""
 
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Number of partitions of topics created, up to 10,000. The quota topic always has one, to order its changes."""
-
-    replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1), AfterValidator(_check_replication)] = -1
-    """Replication factor of topics created, 1 to 32,767, or -1. With -1 it is 3 on a cluster of three brokers or more,
-    otherwise the cluster's default. From 3 on, topics are created with min.insync.replicas=2."""
 
     @property
     def user_topic_prefix(self) -> str | None:
@@ -146,9 +134,6 @@ class QuotaSettings(Section):
     callback_configs: dict[Name, str] = {}
     """Configs of the callback."""
 
-    altered_by: str = ""
-    """Name recorded with quota changes. Empty for the operating system's user."""
-
     @property
     def callbacks(self) -> Callbacks:
         """The configured callback, and the classes that may replace it."""
@@ -169,25 +154,11 @@ class RepeatSettings(Section):
     deduplication off."""
 
 
-class LimitSettings(Section):
-    """Limits of a single request. A record above them is a dead letter."""
-
-    max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
-    """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times as
-    much."""
-
-
 class ClientSettings(Section):
     """Applications' `QuotaAdminClient`."""
 
     user: str = ""
     """Principal of requests. Empty for `sasl.username`, the subject of the token (OAUTHBEARER), or `ANONYMOUS`."""
-
-    client_id: str = ""
-    """Client-id of requests. Empty for `client.id`."""
-
-    api_timeout_seconds: Seconds = 60.0
-    """Time limit of a call in seconds, above 0 and up to 86,400, Kafka's `default.api.timeout.ms`."""
 
 
 class MetricsSettings(Section):
@@ -199,18 +170,12 @@ class MetricsSettings(Section):
     address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""
 
-    max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
-    """Number of tenants with their own series, the busiest, up to 100,000. The others count in totals only."""
-
 
 class LoggingSettings(Section):
     """The log of all programs, on standard error."""
 
     format: Literal["text", "json"] = "text"
     """Format of the log: `text` for people, or `json`, one event a line, also of Spark's JVM and its workers."""
-
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severe lines to log. `-v` is `debug`. The JVM logs warnings and errors."""
 
     @property
     def as_json(self) -> bool:

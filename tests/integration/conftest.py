@@ -25,6 +25,12 @@ def program(deployment, tmp_path):
 
 
 def _output_of(how, deployment, folder, *args, exit_code=0, **more):
-    done = how(*as_options(deployment, "quota.altered_by=ann"), *args, cwd=folder, **more)
+    done = how(*as_options(deployment), *args, cwd=folder, **more)
     assert done.returncode == exit_code, done.stderr
     return json.loads(done.stdout) if "json" in args else done.stdout + done.stderr
+
+
+@pytest.fixture(autouse=True)
+def _author(monkeypatch):
+    """Set the name that is recorded with changes of quotas."""
+    monkeypatch.setenv("LOGNAME", "ann")

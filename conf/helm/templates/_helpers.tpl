@@ -80,7 +80,7 @@ gateway:
 applier: [applier]
 audit: [audit, enforce]
 dashboard: [dashboard]
-enforce: [applier, enforce]
+enforce: [enforce]
 gateway: [gateway]
 observe: [observe]
 repeats: [dashboard, enforce]

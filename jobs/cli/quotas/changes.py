@@ -30,14 +30,14 @@ def prepare_quota_topic(settings: Settings) -> None:
     prepare_topics(settings, [settings.topics.quotas])
 
 
-def sign(record: R, settings: Settings, comment: str | None, effective_at: int | None = None) -> R:
+def sign(record: R, comment: str | None, effective_at: int | None = None) -> R:
     """Return a record with the author of the change, its reason, and its time (epoch ms) if it has none of its own."""
     from quota.kafka.quotas.writer import author
 
     return msgspec.structs.replace(
         record,
         effective_at=effective_at if record.effective_at is None else record.effective_at,
-        altered_by=author(settings),
+        altered_by=author(),
         comment=record.comment if comment is None else comment,
     )
 
@@ -68,7 +68,7 @@ def change_log(
         confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log ({tally(steps)})?")
         from quota.kafka.quotas.writer import QuotaWriter
 
-        QuotaWriter(settings).write([sign(step.record, settings, comment, effective_at) for step in steps])
+        QuotaWriter(settings).write([sign(step.record, comment, effective_at) for step in steps])
     document = QuotaChanges(not confirmation.dry_run, [planned_change(step, effective_at) for step in steps])
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
     if steps and confirmation.dry_run:

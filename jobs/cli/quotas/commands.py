@@ -92,7 +92,7 @@ def alter(
     prepare_quota_topic(settings)
 
     def make_record(present: Quota | None) -> QuotaRecord:
-        record = sign(QuotaRecord.of(entity, change.applied_to(present)), settings, comment, moment)
+        record = sign(QuotaRecord.of(entity, change.applied_to(present)), comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     writer = QuotaWriter(settings)
@@ -142,7 +142,7 @@ def cancel(
         times = [format_time(change.moment) for change in log.timeline.scheduled(log.now) if change.entity == entity]
         others = f"only for {', '.join(times)}" if times else "and none for another time"
         raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}, {others}")
-    record = sign(scheduled[0].record(moment, cancelled=True), settings, comment)
+    record = sign(scheduled[0].record(moment, cancelled=True), comment)
     (timestamp,) = QuotaWriter(settings).write([record])
     if timestamp >= moment:
         raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")

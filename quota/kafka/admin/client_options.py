@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from quota.admission.identity import request_topic
@@ -27,7 +27,9 @@ PREFIX = "mutation.quota."
 """The prefix of the project's settings, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""
 
 TIME_LIMIT = "default.api.timeout.ms"
-"""The time limit of a call; the name is that of Kafka's own client."""
+"""The time limit of a call; name and default are those of Kafka's own client."""
+
+_TIME_LIMIT_SECONDS = 60.0
 
 _TIMEOUT_SECONDS = 2.0
 _MAX_BYTES = 64 * 1024
@@ -46,6 +48,8 @@ class ClientOptions:
     """librdkafka's configuration for the cluster that decides."""
     user: str
     client_id: str
+    time_limit_seconds: float = _TIME_LIMIT_SECONDS
+    """The time limit of a call."""
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -55,11 +59,10 @@ class ClientOptions:
         if "bootstrap.servers" not in target:
             raise BadInput("bootstrap.servers is missing: set the servers of the cluster whose topics to change")
         overrides = [f"kafka.bootstrap_servers={target['bootstrap.servers']}"]
-        if TIME_LIMIT in config:
-            overrides.append(f"client.api_timeout_seconds={_seconds(config[TIME_LIMIT])}")
         overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
         settings = load_settings(overrides, environment={}, with_default_file=False)
-        return cls._with(settings, target, _control(settings, target))
+        options = cls._with(settings, target, _control(settings, target))
+        return replace(options, time_limit_seconds=_seconds(config[TIME_LIMIT])) if TIME_LIMIT in config else options
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -69,7 +72,7 @@ class ClientOptions:
     @classmethod
     def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or _user_of(target, settings.kafka.timeout_seconds)
-        client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
+        client_id = str(target.get("client.id") or NO_CLIENT_ID)
         request_topic(user, settings.topics)  # raises if a user topic cannot have this name
         return cls(settings, target, control, user, client_id)
 

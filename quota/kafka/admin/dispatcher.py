@@ -33,7 +33,7 @@ class Dispatcher:
     def __init__(self, options: ClientOptions) -> None:
         """Connect."""
         settings = options.settings
-        self._time_limit = settings.client.api_timeout_seconds
+        self._time_limit = options.time_limit_seconds
         self._closed = threading.Event()
         self.target = Target(options.target, self._closed)
         self._calls = Calls(

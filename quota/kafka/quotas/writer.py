@@ -206,10 +206,10 @@ def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
     return write_record(settings, record)
 
 
-def author(settings: Settings) -> str:
-    """Return the name to record with a change: `quota.altered_by`, or the user of the operating system."""
+def author() -> str:
+    """Return the name to record with a change: the user of the operating system, or the variable `LOGNAME`."""
     try:
-        return settings.quota.altered_by or getpass.getuser()
+        return getpass.getuser()
     except (KeyError, OSError):  # the user of a container may have a number and no name
         return f"uid {os.getuid()}"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from quota.admission.identity import request_topic
 from quota.errors import ClusterError
 from quota.kafka.topics.specs import (
+    MAX_ANSWER_BYTES,
     QUOTAS_RETAINED_MS,
     TopicSpec,
-    max_answer_bytes,
     requests_spec,
     topic_specs,
     user_topic_names,
@@ -44,7 +44,7 @@ def prepare_topics(
             f"missing topics: {', '.join(spec.name for spec in missing)}; create them, set topics.create=true, "
             "or let this principal describe them"
         )
-    admin.create([replicated(spec, settings.topics.replication_factor, cluster.size) for spec in missing])
+    admin.create([replicated(spec, cluster.size) for spec in missing])
     names = [spec.name for spec in specs]
     if not needed or settings.topics.requests in needed:
         names += user_topic_names(cluster.topics, settings)
@@ -69,9 +69,9 @@ class UserTopics:
         """Create the topics of users, set the configs of existing ones, and return the topic of each user."""
         topics = {user: request_topic(user, self._settings.topics) for user in users}
         specs = [requests_spec(self._settings, topic) for topic in topics.values()]
-        cluster, factor = self._admin.layout(), self._settings.topics.replication_factor
+        cluster = self._admin.layout()
         missing = [spec for spec in specs if spec.name not in cluster.topics]
-        self._admin.create([replicated(spec, factor, cluster.size) for spec in missing])
+        self._admin.create([replicated(spec, cluster.size) for spec in missing])
         self._admin.configure([spec for spec in specs if spec.name in cluster.topics])
         return topics
 
@@ -88,16 +88,17 @@ class UserTopics:
         return {name: topic.topic_id for name, topic in topics.items()}
 
 
-def replicated(spec: TopicSpec, setting: int, brokers: int) -> TopicSpec:
-    """Return the spec of a new topic, with its replication; `setting` is `topics.replication_factor`."""
-    factor = _REPLICAS if setting < 1 and brokers >= _REPLICAS else setting
-    own = {"min.insync.replicas": str(_IN_SYNC)} if factor >= _REPLICAS else {}
-    return replace(spec, configs={**spec.configs, **own}, replication_factor=factor)
+def replicated(spec: TopicSpec, brokers: int) -> TopicSpec:
+    """Return the spec of a new topic of a cluster with so many brokers: with three replicas if they are enough."""
+    if brokers < _REPLICAS:
+        return spec
+    own = {"min.insync.replicas": str(_IN_SYNC)}
+    return replace(spec, configs={**spec.configs, **own}, replication_factor=_REPLICAS)
 
 
 def faults(topics: Mapping[str, Topic], settings: Settings) -> Iterator[str]:
     """Yield the faults of topics with which no job starts, each with its solution."""
-    names, needed = settings.topics, max_answer_bytes(settings)
+    names, needed = settings.topics, MAX_ANSWER_BYTES
     stamped = sorted({names.requests, names.quotas} & topics.keys()) + user_topic_names(topics, settings)
     for name in stamped:
         if topics[name].configs["message.timestamp.type"] != "LogAppendTime":
@@ -110,7 +111,7 @@ def faults(topics: Mapping[str, Topic], settings: Settings) -> Iterator[str]:
         if int(max_bytes) < needed:
             yield (
                 f"topic {name} accepts records of at most {max_bytes} bytes, but an answer may need "
-                f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
+                f"{needed}; set max.message.bytes={needed} on the topic"
             )
     name = names.quotas
     if name in topics and len(topics[name].partitions) != 1:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quota.admission.identity import user_of
+from quota.admission.policy import MAX_REQUEST_RECORD_BYTES
 from quota.settings import Settings
 
 GROWTH = 6
@@ -18,6 +19,12 @@ MAX_QUOTA_BYTES = 8 * 1024 * 1024
 """The largest record of the quota topic: the metadata of a cluster with some hundred thousand partitions."""
 
 _BROKER_DEFAULT_BYTES = 1_048_588
+
+MAX_RECORD_BYTES = max(MAX_REQUEST_RECORD_BYTES + ENVELOPE, _BROKER_DEFAULT_BYTES)
+"""The largest record of a request topic: it is above the limit, so that a request over it becomes a dead letter."""
+
+MAX_ANSWER_BYTES = GROWTH * MAX_REQUEST_RECORD_BYTES + ENVELOPE
+"""The largest decision or dead letter."""
 
 QUOTAS_RETAINED_MS = 7 * 24 * 3600 * 1000
 """How long the quota topic retains every change, before compaction leaves only the last one of each entity."""
@@ -46,7 +53,7 @@ class TopicSpec:
 def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
     """Return the topics of a deployment, without those of users."""
     topics = settings.topics
-    answers = {**_STAMPED_BY_BROKER, "max.message.bytes": str(max_answer_bytes(settings))}
+    answers = {**_STAMPED_BY_BROKER, "max.message.bytes": str(MAX_ANSWER_BYTES)}
     return (
         *([] if topics.user_topic_prefix else [requests_spec(settings, topics.requests)]),
         TopicSpec(topics.decisions, topics.partitions, answers),
@@ -70,7 +77,7 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
 
 def requests_spec(settings: Settings, name: str) -> TopicSpec:
     """Return a topic of requests: the shared one, or that of a user."""
-    size = {"max.message.bytes": str(max_record_bytes(settings))}
+    size = {"max.message.bytes": str(MAX_RECORD_BYTES)}
     return TopicSpec(name, settings.topics.partitions, {**_STAMPED_BY_BROKER, **size})
 
 
@@ -82,16 +89,3 @@ def user_topic_names(names: Iterable[str], settings: Settings) -> list[str]:
         if user_topic_prefix is None
         else sorted(name for name in names if user_of(name, user_topic_prefix) is not None)
     )
-
-
-def max_record_bytes(settings: Settings) -> int:
-    """Return the maximum record size of a request topic [bytes].
-
-    It is above the limit, so that a request that is too large becomes a dead letter.
-    """
-    return max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_BYTES)
-
-
-def max_answer_bytes(settings: Settings) -> int:
-    """Return the maximum size of a decision or dead letter [bytes]."""
-    return GROWTH * settings.limits.max_request_bytes + ENVELOPE

@@ -198,10 +198,10 @@ def test_malicious_requests_affect_no_other_client(bench):
 
 
 @pytest.mark.parametrize(("limit", "message_count"), [(64 * 1024, 1000), (1024, 0)])
-def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_count):
+def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_count, monkeypatch):
     """It has no messages, or no topics if the jobs have a different limit than the applier."""
-    sections = {"limits": {"max_request_bytes": limit}, "applier": {"topic_pattern": "nothing"}}
-    bench.settings = with_sections(bench.settings, **sections)
+    monkeypatch.setattr("quota.kafka.applier_ledger.MAX_ANSWER_BYTES", 6 * limit + 8192)
+    bench.settings = with_sections(bench.settings, applier={"topic_pattern": "nothing"})
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
     (topics,) = bench.read_results()

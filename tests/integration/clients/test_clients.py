@@ -38,10 +38,9 @@ class Job:
     def stop(self):
         self._query.stop()
 
-    def config(self, user, **options):
+    def config(self, user):
         """Return librdkafka's own settings, as an application passes them to its client."""
         own = {f"mutation.quota.topics.{part}": getattr(self.settings.topics, part) for part in PARTS}
-        client = {f"mutation.quota.client.{name}": value for name, value in options.items()}
         servers = self.settings.kafka.bootstrap_servers
         return {
             **QUIET,
@@ -49,7 +48,6 @@ class Job:
             "client.id": "app",
             "mutation.quota.client.user": user,
             **own,
-            **client,
         }
 
     def limit(self, user, rate=10.0):
@@ -174,7 +172,7 @@ def test_validate_only_costs_nothing_and_creates_nothing(job):
 def test_a_client_without_a_decision_fails_and_recovers_with_the_job(job):
     job.stop()
     try:
-        closed = QuotaAdminClient(job.config("silent", api_timeout_seconds=3))
+        closed = QuotaAdminClient(job.config("silent") | {"default.api.timeout.ms": 3000})
         began = time.monotonic()
         failing = closed.create_topics([NewTopic("silent-closed", 1)])["silent-closed"]
         name, message = error_of(failing)

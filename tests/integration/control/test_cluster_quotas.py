@@ -54,7 +54,7 @@ def quotas(deployment, tmp_path):
     """Return a function that runs a command of `quotas`, and returns what it printed, as JSON with --output json."""
 
     def _run(*args, exit_code=0, options=()):
-        done = run(*as_options(deployment, "quota.altered_by=ann"), *options, "quotas", *args, cwd=tmp_path)
+        done = run(*as_options(deployment), *options, "quotas", *args, cwd=tmp_path)
         assert done.returncode == exit_code, done.stdout + done.stderr
         return json.loads(done.stdout) if "json" in args else (done.stdout.splitlines(), done.stderr.splitlines())
 

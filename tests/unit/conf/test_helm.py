@@ -41,7 +41,7 @@ PROFILES = {
 }
 SCHEMA = functools.cache(kubernetes_validate.utils.schema_contents)
 SECURITY = (CHECKOUT / "docs/explanation/security.md").read_text()
-SECTIONS_OF_ALL = {"kafka", "target", "topics", "quota", "limits", "client", "metrics", "logging", "broker"}
+SECTIONS_OF_ALL = {"kafka", "target", "topics", "quota", "client", "metrics", "logging", "broker"}
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_a_service_gets_all_sections_that_it_reads():
 def test_values_of_all_types_are_what_the_programs_read(settings):
     given = {
         "kafka": {"timeout_seconds": 2.5, "java": {"client.rack": 'zone "a"\\b'}},
-        "enforce": {"max_requests_per_batch": 1_000_000},
+        "enforce": {"state_partitions": 1_000},
         "topics": {"retired_users": ["bob", "Zoë <x>"]},
         "spark": {"conf": {"spark.ui.enabled": "true"}},
     }
@@ -179,7 +179,7 @@ def test_values_of_all_types_are_what_the_programs_read(settings):
     assert loaded.topics.retired_users == ["bob", "Zoë <x>"]
     assert loaded.spark.conf == {"spark.ui.enabled": "true"}
     text = of_kind(objects, "ConfigMap")["-enforce"]["data"]["mutation-quota.toml"]
-    assert "\nmax_requests_per_batch = 1000000\n" in text
+    assert "\nstate_partitions = 1000\n" in text
     assert "window_num" not in text
 
 

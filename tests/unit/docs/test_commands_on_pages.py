@@ -97,7 +97,7 @@ def test_commands_and_options_on_pages_exist():
 def test_the_programs_that_read_a_section_of_settings_exist():
     """Nothing else is named with them but a class, settings and a section."""
     calls_of_sections = [code.split() for text in READ_BY.values() for code in _INLINE.findall(text)]
-    others = {"QuotaAdminClient", "enforce.with_audit", "jars", "max_requests_per_batch", "quota"}
+    others = {"QuotaAdminClient", "enforce.with_audit", "jars"}
     assert {words[0] for words in calls_of_sections} - ROOT.commands.keys() == others
     assert [problem(words) for words in calls_of_sections if words[0] in ROOT.commands and problem(words)] == []
 

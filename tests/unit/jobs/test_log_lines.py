@@ -171,12 +171,9 @@ def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
     assert (done.stdout, read_to_end(ours)) == ("a line\n", "")
 
 
-@pytest.mark.parametrize(
-    ("level", "options", "traced"),
-    [("debug", [], True), ("error", ["-v"], True), ("error", [], False)],
-)
-def test_an_option_overrides_the_level_of_the_settings_and_debug_shows_the_origin_of_an_error(level, options, traced):
-    done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
+@pytest.mark.parametrize(("options", "traced"), [(["-v"], True), ([], False)])
+def test_a_detailed_log_shows_the_origin_of_an_error(options, traced):
+    done = run(*options, *UNREACHABLE)
     assert ("Traceback" in done.stderr) == traced
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
 

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from unittest import mock
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import sink_options
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.spark import kafka_source
 from jobs.spark.kafka_source import read_records
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
@@ -93,7 +95,7 @@ def start_pass_through(run: DeploymentSession, *, once: bool = False, tuned: boo
     topic = F.lit(settings.topics.decisions).alias("topic")
     plain = {
         "subscribe": settings.topics.requests,
-        "maxOffsetsPerTrigger": str(settings.enforce.max_requests_per_batch),
+        "maxOffsetsPerTrigger": str(kafka_source.MAX_REQUESTS_PER_BATCH),
         "kafka.max.poll.records": "65536",  # the memory of this query needs no bound
     }
     records = read_records(spark, settings, plain | ({} if tuned else FIRST_FETCH_WAIT))
@@ -137,9 +139,11 @@ def rate_of(counted: Sequence[tuple[int, float]]) -> float:
     return sum(rows for rows, _ in counted) / sum(seconds for _, seconds in counted)
 
 
-def with_batches(settings: Settings, max_requests: int) -> Settings:
-    """Return settings with batches of at most `max_requests` requests."""
-    return with_sections(settings, enforce={"max_requests_per_batch": max_requests})
+@contextmanager
+def batches_of(max_requests: int) -> Iterator[None]:
+    """Inside the block, queries have batches of at most `max_requests` requests."""
+    with mock.patch.object(kafka_source, "MAX_REQUESTS_PER_BATCH", max_requests):
+        yield
 
 
 def elsewhere(settings: Settings, ground: Ground) -> Settings:

@@ -146,11 +146,6 @@ def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(
     assert "hunter" not in caplog.text
 
 
-def test_the_client_id_is_that_of_requests(read):
-    overrides = read("client.id=deployer\n")
-    assert load_settings(overrides, environment={}, with_default_file=False).client.client_id == "deployer"
-
-
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(BadInput, match=r"--command-config .*/none: No such file or directory"):
         read_command_config(tmp_path / "none")

@@ -33,22 +33,21 @@ def test_changed_settings_are_listed_with_their_defaults(config):
 
 
 def test_sections_and_single_settings_can_be_chosen(config):
-    shown = config("describe", "limits", "quota.shadow")
+    shown = config("describe", "repeats", "quota.shadow")
 
     assert [line.split() for line in shown.splitlines()] == [
         ["No", "settings", "file."],
         ["SETTING", "VALUE", "FROM"],
         ["quota.shadow", "false", "default"],
-        ["limits.max_request_bytes", "1048576", "default"],
+        ["repeats.window_seconds", "60.0", "default"],
     ]
 
 
 def test_a_setting_of_another_option_names_it(config, tmp_path):
-    (tmp_path / "client.properties").write_text("security.protocol=SSL\nclient.id=me\n")
-    shown = config(
-        "describe", "--changed", "--bootstrap-server", "k:1", "--command-config", "client.properties", "client"
-    )
-    assert shown.splitlines()[-1].split()[-3:] == ["-", "--command-config", "client.properties"]
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    given = ["--bootstrap-server", "k:1", "--command-config", "client.properties"]
+    shown = config("describe", "--changed", *given, "kafka.security_protocol")
+    assert shown.splitlines()[-1].split()[-3:] == ["PLAINTEXT", "--command-config", "client.properties"]
 
 
 def test_programs_get_the_values_with_their_types(config):

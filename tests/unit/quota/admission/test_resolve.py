@@ -20,7 +20,7 @@ from tests.support.malformed import all_malformed
 LIMIT = 1024
 BINARY = "value: not UTF-8 (byte 0xff at 0)"
 LARGE = (
-    "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes allows; "
+    "value: key and value together are larger than the 1024 bytes that a request may have; "
     "name fewer topics in one request"
 )
 

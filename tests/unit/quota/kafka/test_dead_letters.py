@@ -32,7 +32,7 @@ def test_an_observed_request_that_is_too_old_by_now_is_rejected():
 def test_a_corrected_record_over_the_limit_is_rejected_instead_of_becoming_a_dead_letter_again():
     value = request_json(1)
     valid_requests([(LETTER, value)], Policy(max_bytes=len(value) + len(b"alice")))
-    with pytest.raises(BadInput, match=r"limits\.max_request_bytes"):
+    with pytest.raises(BadInput, match="bytes that a request may have"):
         valid_requests([(LETTER, value)], Policy(max_bytes=len(value)))
 
 

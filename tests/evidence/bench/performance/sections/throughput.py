@@ -12,10 +12,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from jobs.enforce.query import start_enforce
+from jobs.spark import kafka_source
 from jobs.spark.kafka_source import read_records, read_requests, request_bounds
 from jobs.spark.worker import prepare_worker
 from jobs.storage.files import DeploymentSession
-from quota.kafka.topics.specs import max_record_bytes
+from quota.kafka.topics.specs import MAX_RECORD_BYTES
 from quota.settings import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
@@ -25,11 +26,11 @@ from tests.evidence.bench.performance.ground import (
     FIRST_PARTITIONS,
     Ground,
     batches,
+    batches_of,
     elsewhere,
     rate_of,
     shuffling,
     start_pass_through,
-    with_batches,
     write,
 )
 from tests.evidence.bench.performance.size import Size
@@ -52,7 +53,7 @@ def start_empty(run: DeploymentSession, *, once: bool = False, tuned: bool = Fal
     if tuned:
         records = read_requests(spark, settings).coalesce(1)
         return write(_returned(records, settings), settings, "empty", once=once)
-    bounds = request_bounds(settings.enforce.max_requests_per_batch, max_record_bytes(settings))
+    bounds = request_bounds(kafka_source.MAX_REQUESTS_PER_BATCH, MAX_RECORD_BYTES)
     records = read_records(spark, settings, {"subscribe": settings.topics.requests} | bounds | FIRST_FETCH_WAIT)
     with shuffling(spark, FIRST_PARTITIONS):
         return write(_returned(records, settings), settings, "empty", once=once)
@@ -85,11 +86,18 @@ BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
 
 def throughput(ground: Ground, size: Size) -> list[Figure]:
     """Measure requests/s by active keys, and the cost of a key compared with the empty function."""
+    with batches_of(size.batch):
+        taken = _measured(ground, size)
+    return [*_rates(size.keys, taken), *_per_key(size.keys, size.batch, taken)]
+
+
+def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
+    """Return the requests/s of each round, by active keys and side."""
     rounds, backlog, few, seconds = size.keys, size.backlog, size.few, size.seconds / 2
     placed: dict[tuple[int, str], Settings] = {}
     for active in rounds:
         ground.notify(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
-        settings = with_batches(ground.deployment(f"backlog-{active}"), size.batch)
+        settings = ground.deployment(f"backlog-{active}")
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
         for side, bucket in BUCKETS.items() if active > few else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
@@ -105,7 +113,7 @@ def throughput(ground: Ground, size: Size) -> list[Figure]:
             rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
             ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
-    return [*_rates(rounds, taken), *_per_key(rounds, size.batch, taken)]
+    return taken
 
 
 def drain(

@@ -4,7 +4,6 @@ import queue
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -71,7 +70,7 @@ def job(monkeypatch):
 
 
 def make_client(settings):
-    return Dispatcher(SimpleNamespace(settings=settings, target={}, control={}, user="alice", client_id="app"))
+    return Dispatcher(ClientOptions(settings, {}, {}, "alice", "app"))
 
 
 def threads():
