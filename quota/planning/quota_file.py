@@ -25,8 +25,8 @@ _JSON = re.compile(rb'\s*\{\s*"')
 _MAX_DEPTH = 10
 
 
-class QuotaEntry(QuotaRecord, frozen=True):
-    """A quota in a file: the record that sets it."""
+class DescribedQuota(QuotaRecord, frozen=True):
+    """A quota in the output of `quotas describe`, which is a quota file: the record that sets it, and since when."""
 
     since: int | None = None
     """The time from which the quota has been in force, epoch ms; ignored in a file."""
@@ -39,7 +39,7 @@ class QuotaFile(msgspec.Struct, frozen=True):
     """The quotas in force, and after them the scheduled changes, which have an `effective_at`."""
 
 
-_KEYS = {field.encode_name for field in msgspec.structs.fields(QuotaEntry)} - {"altered_configs", "cancelled"}
+_KEYS = {field.encode_name for field in msgspec.structs.fields(DescribedQuota)} - {"altered_configs", "cancelled"}
 _ENTITY_KEYS = {field.encode_name for field in msgspec.structs.fields(QuotaEntity)}
 
 _record_decoder = msgspec.json.Decoder(QuotaRecord)

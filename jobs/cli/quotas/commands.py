@@ -24,7 +24,7 @@ from jobs.cli.quotas.kafka_configs import ConfigChange, EntityFilterOptions, Ent
 from jobs.cli.quotas.resolve import format_default_burst
 from jobs.cli.tables import QUOTA, Columns, print_rows
 from quota.errors import BadInput, NotFound
-from quota.planning.quota_file import QuotaEntry, QuotaFile
+from quota.planning.quota_file import DescribedQuota, QuotaFile
 from quota.planning.warnings import quota_warnings, rate_warning
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG, Quota, QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord, Window
@@ -186,7 +186,7 @@ def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaO
     )
 
 
-def print_quotas(in_force: Sequence[QuotaEntry], scheduled: Sequence[QuotaEntry], window: Window) -> None:
+def print_quotas(in_force: Sequence[DescribedQuota], scheduled: Sequence[DescribedQuota], window: Window) -> None:
     """Print a table of the quotas in force, and one of the scheduled changes."""
     optional = ("SHADOW", "MAX DEBT", "BURST")
     if in_force:
@@ -198,9 +198,9 @@ def print_quotas(in_force: Sequence[QuotaEntry], scheduled: Sequence[QuotaEntry]
         print(f"Without a BURST: the default, {format_default_burst(window)}; without a MAX DEBT: no bound")
 
 
-def _entry(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> QuotaEntry:
+def _entry(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> DescribedQuota:
     configs = change.quota.configs if change.quota else {RATE_CONFIG: None}
-    return QuotaEntry(change.entity, **configs, since=since, effective_at=effective_at)
+    return DescribedQuota(change.entity, **configs, since=since, effective_at=effective_at)
 
 
 def history(

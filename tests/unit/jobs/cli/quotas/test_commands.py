@@ -8,7 +8,7 @@ import pytest
 
 from jobs.cli.quotas.commands import print_quotas
 from quota.kafka.quotas import log as quota_log
-from quota.planning.quota_file import QuotaEntry
+from quota.planning.quota_file import DescribedQuota
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
     CallbackRecord,
@@ -72,12 +72,15 @@ def test_each_change_is_a_row_with_what_is_different(monkeypatch):
 LONG = QuotaEntity("svc-payments-orchestrator-eu", "payments-orchestrator-admin-7f9c")
 
 
-OWN = QuotaEntry(ALICE, 7.5, 1000.0, 60_000, shadow=True, since=2000)
+OWN = DescribedQuota(ALICE, 7.5, 1000.0, 60_000, shadow=True, since=2000)
 
 
 def test_a_list_of_quotas_with_a_long_name_lacks_columns_and_says_which(lines_of):
-    long, removed = QuotaEntry(LONG, 5.0, 1000.0, 60_000, since=1000), QuotaEntry(ALICE, None, effective_at=2000)
-    assert lines_of(print_quotas, [long, QuotaEntry(ALICE, 5.0)], [removed], Window()) == [
+    long, removed = (
+        DescribedQuota(LONG, 5.0, 1000.0, 60_000, since=1000),
+        DescribedQuota(ALICE, None, effective_at=2000),
+    )
+    assert lines_of(print_quotas, [long, DescribedQuota(ALICE, 5.0)], [removed], Window()) == [
         "USER                          CLIENT-ID                         RATE/S  BURST",
         "svc-payments-orchestrator-eu  payments-orchestrator-admin-7f9c       5   1000",
         "alice                         -                                      5      -",
