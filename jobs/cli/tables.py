@@ -29,7 +29,7 @@ QUOTA: Columns = {
 }
 """The columns of an entity with its quota."""
 
-_TIMES = ("timestamp", "since", "at", "moment")
+_TIMES = ("timestamp", "since", "at")
 """Fields that are times, besides those whose name ends with `_at` [epoch ms]."""
 
 _MISSING = "-"
@@ -112,10 +112,9 @@ class _Column:
         cells = [_cell(name, value) for value in values]
         has_numbers = any(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
         of_cells = max(map(cell_len, cells), default=0)
-        words = max(
-            cell_len(word) for text in (heading, *(() if has_numbers else cells)) for word in text.split() or [""]
-        )
-        least = max(words, min(_TEXT, of_cells) if not has_numbers else of_cells)
+        wrapped, least = ([], of_cells) if has_numbers else (cells, min(_TEXT, of_cells))
+        words = (word for text in (heading, *wrapped) for word in text.split())
+        least = max(least, *map(cell_len, words))
         return cls(heading, cells, has_numbers and not _is_time(name), max(cell_len(heading), of_cells), least)
 
 

@@ -41,7 +41,7 @@ _QUOTA: Columns = {
 _HISTORY: Columns = {
     "TIME": "timestamp",
     "BY": "altered_by",
-    "USER / CLIENT-ID": lambda entry: entry.entity and " / ".join(_names(entry.entity)),
+    "USER / CLIENT-ID": lambda entry: entry.entity and _names(entry.entity),
     "CHANGE": lambda entry: change_text(entry, f", from {format_time(entry.effective_at)} on"),
     "COMMENT": "comment",
 }
@@ -256,8 +256,8 @@ def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None
             yield change
 
 
-def _names(entity: QuotaEntity) -> list[str]:
-    return [display_name(name) or "-" for name in (entity.user, entity.client_id)]
+def _names(entity: QuotaEntity) -> str:
+    return " / ".join(display_name(name) or "-" for name in (entity.user, entity.client_id))
 
 
 def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:

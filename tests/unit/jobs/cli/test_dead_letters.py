@@ -72,6 +72,16 @@ def test_they_are_selected_by_their_period_whose_end_is_not_included():
     assert done.output == "Resent mutation-requests-0-1.\n"
 
 
+def test_a_dead_letter_is_a_line_with_a_long_error_cut(monkeypatch):
+    fields = {"value": '{"user": "alice"}', "timestamp": HOUR, "source": Source("mutation-requests", 0, 7)}
+    stored = StoredDeadLetter(None, DeadLetter(error="e" * 101, **fields), HOUR)
+    monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter([stored]))
+    assert [" ".join(line.split()) for line in command("list").stdout.splitlines()] == [
+        "RECEIVED ID USER / CLIENT-ID ERROR",
+        f"1970-01-01T01:00:00.000Z mutation-requests-0-7 alice / - {'e' * 97}...",
+    ]
+
+
 @pytest.mark.usefixtures("sent")
 def test_an_id_without_a_dead_letter_is_not_found():
     with pytest.raises(NotFound, match="x-0-0: no such dead letter in mutation-dead-letters"):
