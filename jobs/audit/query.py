@@ -8,7 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from jobs.audit.append import AuditConfig, append_records
-from jobs.audit.preparation import missing_tables, prepare_tables
+from jobs.audit.tables import missing_tables, prepare_tables
 from jobs.audit.upkeep_schedule import Upkeep
 from jobs.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.query_names import AUDIT

@@ -12,8 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.audit.append import AuditConfig, append_records
-from jobs.audit.preparation import prepare_tables
-from jobs.audit.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY, prepare_tables
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter

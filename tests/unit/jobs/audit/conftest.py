@@ -9,8 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.audit.append import AuditConfig, append_records
-from jobs.audit.preparation import prepare_tables
-from jobs.audit.tables import DECISIONS, TableStore
+from jobs.audit.tables import DECISIONS, TableStore, prepare_tables
 from jobs.audit.upkeep import REGULAR, keep_days, maintain, plan_upkeep
 from quota.records import codec
 from quota.settings import load_settings

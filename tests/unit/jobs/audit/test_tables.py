@@ -13,8 +13,7 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from jobs.audit.preparation import missing_tables, prepare_tables
-from jobs.audit.tables import DECISIONS, TABLES, TableStore
+from jobs.audit.tables import DECISIONS, TABLES, TableStore, missing_tables, prepare_tables
 from jobs.storage.stored_files import QUICK
 from quota.errors import MutationQuotaError
 from quota.records.decision import BucketBefore
