@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 
@@ -23,9 +22,6 @@ from quota.records.record import BEGINNING, Source
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.quotas import Buckets, ListedBucket
-
-if TYPE_CHECKING:  # it imports Spark, which the command line does without
-    from jobs.buckets.saved import SavedBucket
 
 
 @dataclass(frozen=True, slots=True)
