@@ -124,11 +124,12 @@ def test_functions_on_the_page_exist(path, name):
     assert name in defined(path)
 
 
-def test_the_page_has_a_row_for_each_package():
+def test_the_page_names_each_package_in_one_row_and_fits_on_a_screen():
     """The two halves themselves have a paragraph."""
-    rows = set(re.findall(r"^\| `([\w/]+)/` \|", ARCHITECTURE, re.MULTILINE))
-    packages = {str(folder.relative_to(CHECKOUT)) for folder in FOLDERS} - {"quota", "jobs"}
-    assert rows == packages
+    rows = [line.split("|")[1] for line in ARCHITECTURE.splitlines() if line.startswith("| `")]
+    named = [name for row in rows for name in re.findall(r"`([\w/]+)/`", row)]
+    assert sorted(named) == sorted({str(folder.relative_to(CHECKOUT)) for folder in FOLDERS} - {"quota", "jobs"})
+    assert len(ARCHITECTURE.splitlines()) <= 65
 
 
 TEST_LINK = re.compile(r"\]\(\.\./\.\./(tests/[\w/]+\.py)\)(?:<!-- ([\w ]+) -->)?")
