@@ -13,7 +13,7 @@ import typer
 
 from quota.errors import NotFound
 from quota.records import codec
-from quota.text import format_time, printable
+from quota.text import printable
 
 WIDTH = 80
 """The width of text that is not a table [characters]."""
@@ -96,11 +96,6 @@ def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> Non
     if file.isatty():
         text = fill(text, "", " " * indent, shutil.get_terminal_size().columns)
     print(text, file=file, flush=True)
-
-
-def format_reach(newest_at: int) -> str:
-    """Say as of when the audit's tables are, given the time of the newest decision (epoch ms)."""
-    return f"The audit has decisions up to {format_time(newest_at)}; newer ones follow while it is running."
 
 
 def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
