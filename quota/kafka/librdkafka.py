@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -60,7 +61,7 @@ class KeptClient(Generic[C]):
 
     @contextmanager
     def reporting(self) -> Iterator[C]:
-        """Yield the client for calls inside the block, whose KafkaExceptions are noted."""
+        """Yield the client for calls inside the block, whose outcome is reported."""
         client = self.client
         try:
             yield client
@@ -69,8 +70,20 @@ class KeptClient(Generic[C]):
             raise
         self.report(client, None)
 
+    def results(self, client: C, futures: Mapping[str, Future[T]]) -> tuple[dict[str, T], dict[str, KafkaError]]:
+        """Wait for the futures of a call of the client; return their results, and the errors of the others."""
+        results: dict[str, T] = {}
+        errors: dict[str, KafkaError] = {}
+        for name, future in futures.items():
+            try:
+                results[name] = future.result()
+            except KafkaException as error:
+                errors[name] = error.args[0]
+            self.report(client, errors.get(name))
+        return results, errors
+
     def report(self, client: C, error: KafkaError | None) -> None:
-        """Note the error of a call or a record, or None for success, and replace the client if it may be lost.
+        """Take the error of a call or a record, or None for success, and replace the client if it may be lost.
 
         The caller must still hold the client: calls in progress fail when the last reference to it goes.
         """

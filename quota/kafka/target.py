@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -246,10 +246,8 @@ class TopicCalls:
             if len(tasks) == 1:
                 return {tasks[0].name: KafkaError(KafkaError.INVALID_REQUEST, str(error))}
             return {name: outcome for task in tasks for name, outcome in self._change([task], seconds).items()}
-        errors = {name: _error_of(future) for name, future in futures.items()}
-        for outcome in errors.values():
-            self._admin.report(admin, outcome)
-        return errors
+        done, errors = self._admin.results(admin, futures)
+        return {**done, **errors}
 
 
 def _call(admin: AdminClient, tasks: Sequence[Task], seconds: float) -> dict[str, Future[None]]:
@@ -263,14 +261,6 @@ def _call(admin: AdminClient, tasks: Sequence[Task], seconds: float) -> dict[str
         case Operation.CREATE_PARTITIONS:
             options["validate_only"] = tasks[0].validate_only
             return admin.create_partitions([_new_partitions(task.topic) for task in tasks], **options)
-
-
-def _error_of(future: Future[None]) -> KafkaError | None:
-    try:
-        future.result()
-    except KafkaException as error:
-        return cast("KafkaError", error.args[0])
-    return None
 
 
 def _encoding_problem(topic: TopicMutation | TopicDecision) -> str | None:

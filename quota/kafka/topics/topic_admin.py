@@ -2,11 +2,10 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
@@ -28,6 +27,8 @@ from quota.kafka.topics.specs import TopicSpec
 from quota.records.quota_log import Cluster
 from quota.settings.connection import Connection
 from quota.settings.secrets import MASK
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -116,26 +117,15 @@ class TopicAdmin:
 
     def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
         """Return the configs of existing topics, sensitive ones masked, and why those of others cannot be read."""
-        configs: dict[str, dict[str, str]] = {}
-        rejected: dict[str, str] = {}
         with self._errors("describe the configs of topics"):
-            futures = self._config_futures(names)
-        for name, future in futures.items():
-            try:
-                configs[name] = _configs(future)
-            except KafkaException as error:
-                rejected[name] = reason(error)
-        return configs, rejected
+            configs, errors = self._described_configs(names)
+        return configs, {name: reason(error) for name, error in errors.items()}
 
     def describe(self, names: Sequence[str]) -> dict[str, Topic]:
         """Return topics with their ids and configs. A broker may not know a new topic for some ms, so this retries."""
         with self._errors(f"describe the topics {', '.join(names)}"):
             topics = retry(lambda: self._existing(names), Deadline(self._timeout), _NOT_KNOWN_YET)
-            configs = retry(
-                lambda: {name: _configs(future) for name, future in self._config_futures(names).items()},
-                Deadline(self._timeout),
-                _NOT_KNOWN_YET,
-            )
+            configs = retry(lambda: _all(self._described_configs(names)), Deadline(self._timeout), _NOT_KNOWN_YET)
         return {name: Topic(name, topic.partitions, topic.topic_id, configs[name]) for name, topic in topics.items()}
 
     def offsets(self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST) -> dict[Partition, int]:
@@ -189,35 +179,32 @@ class TopicAdmin:
         return cluster_errors(action, self._connection, hint)
 
     def _existing(self, names: Collection[str]) -> dict[str, Topic]:
-        topics, errors = describe_topics(self._kept, sorted(names), self._timeout)
-        for error in errors.values():
-            raise KafkaException(error)
-        return topics
+        return _all(describe_topics(self._kept, sorted(names), self._timeout))
 
-    def _config_futures(self, names: Collection[str]) -> dict[str, Future[dict[str, ConfigEntry]]]:
+    def _described_configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, str]], dict[str, KafkaError]]:
+        """Return the configs of topics, sensitive ones masked and sorted by name, and the errors of other topics."""
         if not names:
-            return {}
+            return {}, {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
-        futures = self._kept.client.describe_configs(resources, request_timeout=self._timeout)
-        return {resource.name: future for resource, future in futures.items()}
+        client = self._kept.client
+        futures = client.describe_configs(resources, request_timeout=self._timeout)
+        found, errors = self._kept.results(client, {resource.name: future for resource, future in futures.items()})
+        return {
+            topic: {name: MASK if entry.is_sensitive else entry.value or "" for name, entry in sorted(entries.items())}
+            for topic, entries in found.items()
+        }, errors
 
 
 def describe_topics(
     kept: KeptClient[AdminClient], names: Sequence[str], seconds: float
 ) -> tuple[dict[str, Topic], dict[str, KafkaError]]:
     """Return the topics that a broker knows, with their ids and without their configs, and the errors of the others."""
-    topics: dict[str, Topic] = {}
-    errors: dict[str, KafkaError] = {}
     if not names:
-        return topics, errors
+        return {}, {}
     client = kept.client
-    for name, future in client.describe_topics(TopicCollection([*names]), request_timeout=seconds).items():
-        try:
-            topics[name] = _described(future.result())
-        except KafkaException as error:
-            errors[name] = error.args[0]
-        kept.report(client, errors.get(name))
-    return topics, errors
+    futures = client.describe_topics(TopicCollection([*names]), request_timeout=seconds)
+    topics, errors = kept.results(client, futures)
+    return {name: _described(topic) for name, topic in topics.items()}, errors
 
 
 def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
@@ -229,6 +216,14 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
             for name, topic in topics.items()
         }
     )
+
+
+def _all(outcome: tuple[dict[str, T], dict[str, KafkaError]]) -> dict[str, T]:
+    """Return the results if there is no error."""
+    results, errors = outcome
+    for error in errors.values():
+        raise KafkaException(error)
+    return results
 
 
 def _listed(name: str, topic: TopicMetadata) -> Topic:
@@ -250,11 +245,6 @@ def _described(topic: TopicDescription) -> Topic:
         ),
         str(topic.topic_id),
     )
-
-
-def _configs(future: Future[dict[str, ConfigEntry]]) -> dict[str, str]:
-    """Return the configs of a topic, sensitive ones masked, in the order of their names."""
-    return {name: MASK if entry.is_sensitive else entry.value or "" for name, entry in sorted(future.result().items())}
 
 
 def _entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
