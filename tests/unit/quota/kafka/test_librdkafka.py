@@ -1,5 +1,7 @@
 """Clients of librdkafka: their errors, retries, and when one that a program keeps is replaced."""
 
+from concurrent.futures import Future
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -193,6 +195,24 @@ def test_each_error_without_a_response_counts(kept, clock, code):
     clock[0] = 110
     kept.report(kept.client, KafkaError(getattr(KafkaError, code)))
     assert kept.client == "made at 110"
+
+
+def future(result):
+    done = Future()
+    if isinstance(result, KafkaError):
+        done.set_exception(KafkaException(result))
+    else:
+        done.set_result(result)
+    return done
+
+
+def test_the_futures_of_a_call_are_results_and_errors_and_one_response_is_enough(kept, clock):
+    clock[0] = 110
+    assert kept.results(kept.client, {"a": future(1), "b": future(LOST)}) == ({"a": 1}, {"b": LOST})
+    assert kept.client == "made at 100"
+    clock[0] = 120
+    assert kept.results(kept.client, {"a": future(LOST), "b": future(LOST)}) == ({}, {"a": LOST, "b": LOST})
+    assert kept.client == "made at 120"
 
 
 def test_an_error_of_a_broker_is_a_response(kept, clock):
