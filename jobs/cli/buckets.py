@@ -26,7 +26,6 @@ from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
 from quota.text import format_tags, format_time, plural
 from schemas.documents.quotas import ResetBuckets
-from schemas.documents.records import WrittenFile
 
 _COLUMNS: Columns = {
     "BUCKET": "bucket",
@@ -151,11 +150,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
     saved = export_buckets(settings)
     with file.open() as out:
         saved.write(out)
-    if not file.to_stdout:
-        output.print(
-            WrittenFile(str(file.output_file), bucket_count=len(saved.buckets)),
-            lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {file.output_file}."),
-        )
+    file.print_written(output, plural(len(saved.buckets), "bucket"), bucket_count=len(saved.buckets))
 
 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:

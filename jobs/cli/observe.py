@@ -14,7 +14,7 @@ from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
 from quota.text import format_duration, format_time, plural, printable
-from schemas.documents.records import LogSummary, WrittenFile
+from schemas.documents.records import LogSummary
 
 _CLOCK_MS = 1000
 """The smallest difference between clocks that is printed [ms]."""
@@ -115,13 +115,9 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
     topic_snapshot = take_snapshot(kafka.read())
     with file.open() as out:
         out.write(codec.encode(topic_snapshot) + b"\n")
-    if not file.to_stdout:
-        topics, partitions = len(topic_snapshot.partitions), sum(topic_snapshot.partitions.values())
-        counts = f"{plural(topics, 'topic')}, {plural(partitions, 'partition')}"
-        output.print(
-            WrittenFile(str(file.output_file), at=topic_snapshot.at, topic_count=topics, partition_count=partitions),
-            lambda: print_text(f"Wrote {file.output_file}: {counts}."),
-        )
+    topics, partitions = len(topic_snapshot.partitions), sum(topic_snapshot.partitions.values())
+    counts = f"{plural(topics, 'topic')}, {plural(partitions, 'partition')}"
+    file.print_written(output, counts, at=topic_snapshot.at, topic_count=topics, partition_count=partitions)
 
 
 def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:

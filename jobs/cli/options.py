@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from jobs.log_lines import follow_settings, set_verbose
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
@@ -23,6 +23,7 @@ from quota.settings import Settings
 from quota.settings.listing import setting_names
 from quota.settings.loading import LoadedSettings, Override, load_with_origins
 from quota.text import format_time
+from schemas.documents.records import WrittenFile
 
 _RELATIVE = re.compile(r"([+-])(\d{1,9})([smhd])")
 
@@ -260,6 +261,15 @@ class FileOptions:
         """Write the content of the file, or print it to standard output."""
         with self.open() as out:
             out.write(content.encode())
+
+    def print_written(self, output: OutputOptions, what: str, **counts: int) -> None:
+        """Print that the file was written, and what it has, unless the content went to standard output.
+
+        `counts` are what a program gets instead, by the fields of `WrittenFile`.
+        """
+        if not self.to_stdout:
+            document = WrittenFile(str(self.output_file), **counts)
+            output.print(document, lambda: print_text(f"Wrote {self.output_file}: {what}."))
 
 
 def check_inputs(*files: str | Path | None) -> None:

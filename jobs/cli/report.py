@@ -10,7 +10,6 @@ from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptio
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.text import format_time, plural
-from schemas.documents.records import WrittenFile
 
 _DEFAULT_FILE = Path("report.html")
 
@@ -56,10 +55,5 @@ def report(
             tried = FileQuotas(name, read_quotas_of_file(quotas, settings.quota.callbacks))
         written = report_on_file(settings, requests, ReportScope(*scope), tried)
     file.write(written.page)
-    if file.to_stdout:
-        return
-    period = f"{format_time(written.start)} to {format_time(written.end)}"
-    output.print(
-        WrittenFile(str(file.output_file), requests=written.requests, start=written.start, end=written.end),
-        lambda: print(f"Wrote {file.output_file}: {plural(written.requests, 'request')} of {period}."),
-    )
+    what = f"{plural(written.requests, 'request')} of {format_time(written.start)} to {format_time(written.end)}"
+    file.print_written(output, what, requests=written.requests, start=written.start, end=written.end)

@@ -17,7 +17,7 @@ from jobs.cli.options import (
     parse_effective_at,
     parse_time,
 )
-from jobs.cli.output import OutputOptions, print_text, print_warnings
+from jobs.cli.output import OutputOptions, print_warnings
 from jobs.cli.quotas.changes import change_log, prepare_quota_topic
 from jobs.cli.quotas.kafka_configs import kafka_configs_command
 from jobs.storage.whole_file import read_whole
@@ -32,7 +32,6 @@ from quota.text import format_time, plural
 from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ValidatedQuotas
-from schemas.documents.records import WrittenFile
 
 QuotaFile = Annotated[
     Path,
@@ -199,11 +198,7 @@ def export(
         file.write(write_quota_file(QuotaRecord.of(change.entity, change.quota) for change in configured))
     else:
         file.write("".join(commands()))
-    if not file.to_stdout:
-        output.print(
-            WrittenFile(str(file.output_file), quota_count=len(configured)),
-            lambda: print_text(f"Wrote {file.output_file}: {plural(len(configured), 'quota')}."),
-        )
+    file.print_written(output, plural(len(configured), "quota"), quota_count=len(configured))
 
 
 def _entities(records: Iterable[QuotaRecord]) -> list[QuotaEntity]:

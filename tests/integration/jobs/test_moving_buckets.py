@@ -92,9 +92,7 @@ def test_the_commands_of_an_operator(spark, operator, command, partitions, tmp_p
     """Export, begin with the file, and decide what has come since."""
     file = tmp_path / "buckets.jsonl"
     root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
-    assert f"Wrote 1 bucket to {file}.\n" in command(
-        "buckets", "export", "--output-file", str(file), *root, spark=spark
-    )
+    assert f"Wrote {file}: 1 bucket.\n" in command("buckets", "export", "--output-file", str(file), *root, spark=spark)
     operator.request("third")
     partitions(3)
     begin = f"enforce --reset-state --yes --buckets {file} --once".split()

@@ -100,7 +100,7 @@ def test_standard_output_is_such_a_file(export, tmp_path, options):
 
 def test_a_file_is_written_with_a_summary_and_replaced_only_by_force(export, tmp_path):
     file = tmp_path / "buckets.jsonl"
-    assert export("--output-file", str(file)).stdout == f"Wrote 1 bucket to {file}.\n"
+    assert export("--output-file", str(file)).stdout == f"Wrote {file}: 1 bucket.\n"
     assert read_buckets(file) == SAVED
     file.write_text("another")
     assert "the file exists; add --force to replace it" in str(export("--output-file", str(file)).exception)
