@@ -1,6 +1,7 @@
 """A report: the page with data of the audit's tables, or of a file of requests, instead of the topics."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, repeat
@@ -89,12 +90,12 @@ def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
             for error, at in letters or ():
                 counted.state.record_letter(error, at)
             entries = read_quota_log(settings, last, with_clusters=counted.has_callback)
-    quotas = CallbackTimeline(settings.quota.callbacks)
-    for entry in entries:
-        quotas.add(to_change(entry.record, entry.timestamp))
     counted.state.add_changes(entries)
     origin = f"Of the audit's tables in {settings.storage.root}, for Kafka at {settings.kafka.bootstrap_servers}."
-    return counted.report(quotas, "Topic mutations", origin)
+    with closing(CallbackTimeline(settings.quota.callbacks)) as quotas:
+        for entry in entries:
+            quotas.add(to_change(entry.record, entry.timestamp))
+        return counted.report(quotas, "Topic mutations", origin)
 
 
 def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: FileQuotas | None) -> Report:
