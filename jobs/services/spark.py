@@ -25,7 +25,7 @@ from jobs.storage.deployment import Deployment, TopicGone, claim_storage, claim_
 from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, check_free, hold_lease
-from jobs.storage.stored_files import QUICK, stored_files
+from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
@@ -67,6 +67,7 @@ def claimed_deployment(
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
     """Check a storage root before Spark is started, as far as this is possible within a second."""
+    check_store(settings)
     if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
         for query in queries:
             check_free(stored_files(settings, QUICK), query)

@@ -9,10 +9,9 @@ from jobs.storage.stored_files import Files, ReadableFiles, numbered
 from quota.admission.identity import request_topic, user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from quota.settings.storage import DEPLOYMENT_FILE
 
 _VERSIONS = "deployment"
-"""The folder of the versions of the file. The newest counts; `deployment.json`, of earlier programs, is the oldest."""
+"""The folder of the versions of the file, of which the newest counts."""
 
 
 class TopicGone(MutationQuotaError):
@@ -41,18 +40,18 @@ class Deployment:
 
     @classmethod
     def read_version(cls, files: ReadableFiles) -> tuple[int, Self]:
-        """Read the newest version, and return it with its number; 0 if `deployment/` has none."""
-        number, path = _newest(files)
-        while (text := files.read(path)) is None:
-            if not number:
-                return 0, cls()
-            number, path = _newest(files)  # it was replaced meanwhile
+        """Read the newest version, and return it with its number; 0 if there is none."""
+        while number := max(numbered(files, _VERSIONS), default=0):
+            if (text := files.read(f"{_VERSIONS}/{number}")) is not None:  # otherwise it was replaced meanwhile
+                break
+        else:
+            return 0, cls()
         try:
             fields = json.loads(text)
             known = cls(dict(fields["topics"]), list(fields.get("retired", [])), dict(fields.get("checkpoints", {})))
         except (ValueError, KeyError, TypeError):
             raise MutationQuotaError(
-                f"{files.root}/{path} is damaged; restore it, or remove it if topics and checkpoints of "
+                f"{files.root}/{_VERSIONS}/{number} is damaged; restore it, or remove it if topics and checkpoints of "
                 "this root are unchanged: the job then creates it again"
             ) from None
         return number, known
@@ -121,12 +120,6 @@ def forget_checkpoint(files: Files, query: str) -> None:
     _change(files, forget)
 
 
-def _newest(files: ReadableFiles) -> tuple[int, str]:
-    """Return the number and the path of the newest version."""
-    number = max(numbered(files, _VERSIONS), default=0)
-    return number, f"{_VERSIONS}/{number}" if number else DEPLOYMENT_FILE
-
-
 def _change(files: Files, change: Callable[[Deployment], Deployment]) -> Deployment:
     """Change what other programs may change at the same time; return what is recorded then."""
     while True:
@@ -138,6 +131,4 @@ def _change(files: Files, change: Callable[[Deployment], Deployment]) -> Deploym
     for old in numbered(files, _VERSIONS):
         if old < number:
             files.remove(f"{_VERSIONS}/{old}")
-    if number == 1:  # or it would count again if a damaged version is removed
-        files.remove(DEPLOYMENT_FILE)
     return known

@@ -11,7 +11,7 @@ from pyarrow.fs import FileSelector, FileType
 from jobs.storage.whole_file import write_whole
 from quota.errors import FREE_SPACE, NO_SPACE, StoreError
 from quota.settings import Settings
-from quota.settings.storage import DEPLOYMENT_FILE, S3_SCHEME, StorageSettings
+from quota.settings.storage import S3_SCHEME, StorageSettings
 
 _STORE_ERRORS = (OSError, DeltaError)
 
@@ -167,7 +167,7 @@ def stored_files(settings: Settings, options: dict[str, str] | None = None) -> R
 def check_store(settings: Settings) -> None:
     """Check within seconds that a root in S3 can be reached; other roots are not checked."""
     if settings.storage.is_s3:
-        stored_files(settings, QUICK).read(DEPLOYMENT_FILE)
+        stored_files(settings, QUICK).read("deployment/1")  # a list is tried again, and then has no reason
 
 
 def store_error(root: str, path: str, problem: str, text: str) -> StoreError:

@@ -11,9 +11,6 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from quota.settings.types import Name, Section
 
-DEPLOYMENT_FILE = "deployment.json"
-"""The file in a storage root that contains the topics that it belongs to."""
-
 S3_SCHEME = "s3a://"
 
 _CHECKOUT = Path(__file__).resolve().parents[2]

@@ -34,7 +34,8 @@ def checkpoint(tmp_path):
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    (tmp_path / "root/deployment.json").write_text(json.dumps({"topics": {"requests": "an-id"}}))
+    (tmp_path / "root/deployment").mkdir()
+    (tmp_path / "root/deployment/1").write_text(json.dumps({"topics": {"requests": "an-id"}}))
     return folder.parent
 
 

@@ -80,7 +80,7 @@ def test_an_unavailable_store_is_named_before_any_table_is_opened(tmp_path):
     options = [word for override in store_overrides(1) for word in ("--set", override)]
     ran = run("maintain", *options, cwd=tmp_path)
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
-    assert ran.stderr.startswith("mutation-quota: s3a://bucket/root/deployment.json cannot be read: ")
+    assert ran.stderr.startswith("mutation-quota: s3a://bucket/root/deployment/1 cannot be read: ")
     assert ran.stderr.endswith("Connection refused (os error 111); see docs/how-to/platforms/s3.md#errors\n")
 
 

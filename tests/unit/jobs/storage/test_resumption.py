@@ -67,10 +67,10 @@ FAULTS = {
 
 @pytest.fixture
 def files():
-    """A root as earlier releases left it, without a pointer."""
+    """A root whose checkpoint has never been replaced: it has no pointer."""
     left = MemoryFiles()
     left.texts |= checkpoint_in("checkpoints/enforce")
-    left.texts["deployment.json"] = json.dumps({"topics": {}, "checkpoints": {"enforce": 3}})
+    left.texts["deployment/1"] = json.dumps({"topics": {}, "checkpoints": {"enforce": 3}})
     return left
 
 

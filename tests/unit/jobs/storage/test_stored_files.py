@@ -136,7 +136,7 @@ def test_a_rejection_by_the_store_has_its_reason_and_the_page(status, code, reas
         with pytest.raises(MutationQuotaError) as raised:
             check_store(store_settings(store.server_port))
     message = str(raised.value)
-    assert message.startswith("s3a://bucket/root/deployment.json cannot be read: ")
+    assert message.startswith("s3a://bucket/root/deployment/1 cannot be read: ")
     assert message.endswith("; see docs/how-to/platforms/s3.md#errors")
     assert reason in message
     assert "\n" not in message
