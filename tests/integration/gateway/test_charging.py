@@ -194,6 +194,8 @@ def test_a_client_in_debt_is_told_what_a_broker_tells_in_each_version(plain):
     topics = [topic(side.topic(name), count) for side in (direct, gateway) for name, count in HAND_MADE.topics.items()]
     with wire_client(plain.broker.port, "maker") as maker:
         assert {made["errorCode"] for made in maker.call(19, 7, creation(*topics))["topics"]} == {0}
+        # The quotas are in force then, too: a busy broker learns of both later than its controller.
+        until(lambda: all(is_seen(maker, made["name"], made["numPartitions"]) for made in topics))
 
     seen = [[each for request in VERSIONS for each in observed(side, *request)] for side in (direct, gateway)]
 
