@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 
 from jobs.storage import resumption
 from jobs.storage.checkpoint import Checkpoint, new_folder
-from jobs.storage.deployment import Deployment
+from jobs.storage.deployment import Deployment, claim_storage
 from jobs.storage.resumption import (
     check_stateful_checkpoint,
     replace_checkpoint,
@@ -16,7 +16,7 @@ from jobs.storage.resumption import (
     resume_checkpoint,
 )
 from quota.errors import ClusterError, MutationQuotaError
-from quota.settings import load_settings
+from quota.settings import Settings, load_settings
 from tests.support.memory_files import MemoryFiles
 
 POINTER = "checkpoints/enforce.json"
@@ -153,6 +153,14 @@ def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_f
     del files.write, files.create
     with pytest.raises(MutationQuotaError, match="is missing, and with it all buckets"):
         checked(files, 3)
+
+
+def test_a_start_reads_the_facts_of_its_root_once(files, monkeypatch):
+    read, paths = files.read, []
+    monkeypatch.setattr(files, "read", lambda path: paths.append(path) or read(path))
+    deployment = claim_storage(files, Settings(), {})
+    assert resume_checkpoint(files, "enforce", 3, deployment).commits == [0]
+    assert [path for path in paths if path.startswith("deployment")] == ["deployment/1"]
 
 
 def test_a_lost_or_damaged_pointer_does_not_restore_an_old_checkpoint(files):
