@@ -14,7 +14,7 @@ from quota.gateway.certificates import end_of, name_of, subject_of
 from quota.kafka.brokers.broker_calls import tls_context
 from quota.records.request import ANONYMOUS
 from quota.settings.connection import Security
-from quota.settings.gateway import GatewaySettings
+from quota.settings.jobs import GatewaySettings
 from quota.settings.principals import PrincipalRules
 from quota.settings.security import read_certificates, secret_file, secret_value
 

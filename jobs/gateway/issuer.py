@@ -20,7 +20,7 @@ from quota.errors import BadInput
 from quota.gateway.certificates import EXTENSIONS, alternative_names_of, encode, sequence, subject_of
 from quota.kafka.brokers.broker_calls import tls_context
 from quota.settings.connection import Security
-from quota.settings.gateway import GatewaySettings
+from quota.settings.jobs import GatewaySettings
 from quota.settings.security import read_certificates, read_text, secret_file, secret_value
 
 _VALID_SECONDS = 600

@@ -22,7 +22,7 @@ from quota.gateway.context import GatewayContext
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import Deadline, Every
-from quota.settings.gateway import GatewaySettings
+from quota.settings.jobs import GatewaySettings
 from quota.settings.types import MAX_PORT
 from quota.wire.protocol import Address
 

@@ -1,18 +1,23 @@
 """Sections of the settings that configure one program each."""
 
 import ipaddress
+import re
 import socket
 from datetime import tzinfo
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from quota.settings.types import (
     MAX_PORT,
+    Address,
+    AddressOrEmpty,
+    Count,
     MappingRules,
     Name,
     NameList,
     Pattern,
+    Seconds,
     SecondsOrZero,
     Section,
     TimeZone,
@@ -20,6 +25,10 @@ from quota.settings.types import (
 from quota.text import parse_zone
 
 ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
+
+_LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
+
+Port = Annotated[int, Field(ge=1, le=MAX_PORT)]
 
 
 class EnforceSettings(Section):
@@ -132,4 +141,112 @@ class DashboardSettings(Section):
             raise ValueError(f"address: {self.address!r} is not an IP address, such as 127.0.0.1 or 0.0.0.0") from None
         if not (local or self.token_file):
             raise ValueError(f"address: {self.address} is reachable from other machines, which requires token_file")
+        return self
+
+
+def _check_listeners(listeners: list[str]) -> list[str]:
+    for listener in listeners:
+        match = _LISTENER.fullmatch(listener)
+        if match is None or not all(1 <= int(match[part]) <= MAX_PORT for part in ("port", "broker_port")):
+            raise ValueError(f"{listener!r} is not PORT=HOST:PORT, such as 19092=kafka-1:9094")
+    ports = [listener.partition("=")[0] for listener in listeners]
+    for port in ports:
+        if ports.count(port) > 1:
+            raise ValueError(f"port {port} is given to two brokers")
+    return listeners
+
+
+class GatewaySettings(Section):
+    """The gateway, which speaks Kafka's protocol in front of the target cluster."""
+
+    address: Address = "127.0.0.1"
+    """Address to listen on. `0.0.0.0` accepts all that reach this machine by IPv4, `::` also by IPv6."""
+
+    advertised_host: AddressOrEmpty = ""
+    """Host by which clients reach the gateway. Empty for `address`."""
+
+    advertised_by: Literal["gateway", "brokers"] = "gateway"
+    """Who advertises its addresses: the `gateway`, by rewriting brokers' responses, or the `brokers`, by a listener for
+    it."""
+
+    first_port: Port = 19_092
+    """Port of the broker with node id 1, up to 65,535; that of broker 2 is the next one, and so on, whether or not all
+    brokers are up. Unused with `listeners`."""
+
+    listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
+    """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""
+
+    reuse_port: bool = False
+    """Whether other gateways of this machine's user may listen on the same ports, to use more cores: the kernel divides
+    the connections among them (SO_REUSEPORT). Each needs a `metrics.port` of its own."""
+
+    when_silent: Literal["closed", "open"] = "closed"
+    """While no request is decided: return an error (`closed`), or proceed (`open`)."""
+
+    decision_timeout_seconds: Seconds = 10.0
+    """Time in seconds, above 0 and up to 86,400, that a decision may take, unless the client's own timeout is
+    shorter."""
+
+    permissive: bool = True
+    """Whether clients of old API versions may change topics. They are never rejected, only muted (KIP-599)."""
+
+    default_partitions: Count = 1
+    """Cost of a topic with the default number of partitions, for clients that may not describe its configs."""
+
+    oauth_subject_claim: Name = "sub"
+    """Claim of an OAUTHBEARER token that names the user, Kafka's `sasl.oauthbearer.sub.claim.name`."""
+
+    max_connections: Count = 10_000
+    """Maximum number of connections. Each needs two file descriptors."""
+
+    ssl_certificate_location: str = ""
+    """Path of the gateway's certificate with its chain (PEM). Empty for clients without TLS."""
+
+    ssl_key_location: str = ""
+    """Path of its private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
+
+    ssl_key_password: SecretStr = SecretStr("")
+    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
+
+    ssl_client_auth: Literal["none", "requested", "required"] = "none"
+    """Whether clients need certificates, Kafka's `ssl.client.auth`. Without SASL they identify the user."""
+
+    ssl_ca_location: str = ""
+    """Path of the CA certificates to trust for clients' certificates (PEM). Required unless `ssl_client_auth=none`."""
+
+    ssl_principal_mapping_rules: MappingRules = "DEFAULT"
+    """Rules from the subjects of clients' certificates to users: the brokers' `ssl.principal.mapping.rules`."""
+
+    ssl_issuer_certificate_location: str = ""
+    """Path of the certificate of the gateway's own CA (PEM), which signs certificates for clients at the brokers. Empty
+    for none."""
+
+    ssl_issuer_key_location: str = ""
+    """Path of its private key (PEM). Required with `ssl_issuer_certificate_location`."""
+
+    ssl_issuer_key_password: SecretStr = SecretStr("")
+    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
+
+    @property
+    def ports(self) -> list[tuple[int, tuple[str, int]]]:
+        """Each listener's port, and host and port of its broker."""
+        matches = [match for listener in self.listeners if (match := _LISTENER.fullmatch(listener))]
+        return [(int(match["port"]), (match["host"].strip("[]"), int(match["broker_port"]))) for match in matches]
+
+    @model_validator(mode="after")
+    def _check_listeners_and_certificates(self) -> Self:
+        for prefix in ("ssl", "ssl_issuer"):
+            certificate, key = f"{prefix}_certificate_location", f"{prefix}_key_location"
+            if bool(getattr(self, certificate)) != bool(getattr(self, key)):
+                raise ValueError(f"set {certificate} and {key} together")
+        if self.ssl_client_auth != "none" and not (self.ssl_certificate_location and self.ssl_ca_location):
+            raise ValueError(
+                f"ssl_client_auth={self.ssl_client_auth} requires ssl_certificate_location and ssl_ca_location"
+            )
+        if self.ssl_issuer_certificate_location and self.ssl_client_auth == "none":
+            raise ValueError("ssl_issuer_certificate_location requires ssl_client_auth")
+        if self.advertised_by == "brokers" and not self.listeners:
+            raise ValueError(
+                "advertised_by=brokers requires listeners, because brokers advertise the gateway's addresses"
+            )
         return self

@@ -7,12 +7,12 @@ from typing import get_origin
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from quota.settings.connection import BOOTSTRAP_SERVERS, SECURITY_PROTOCOL, Connection
-from quota.settings.gateway import GatewaySettings
 from quota.settings.jobs import (
     ApplierSettings,
     AuditSettings,
     DashboardSettings,
     EnforceSettings,
+    GatewaySettings,
     ObserveSettings,
 )
 from quota.settings.sections import (

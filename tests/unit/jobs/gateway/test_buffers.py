@@ -16,7 +16,7 @@ from jobs.gateway.encryption import Encryption, make_encryption
 from jobs.gateway.server import GatewayServer, Listener
 from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
-from quota.settings.gateway import GatewaySettings
+from quota.settings.jobs import GatewaySettings
 from tests.support.broker import Authority
 from tests.support.waiting import eventually
 from tests.unit.jobs.gateway.certificates import own_certificate

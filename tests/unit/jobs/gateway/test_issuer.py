@@ -11,7 +11,7 @@ from jobs.gateway.issuer import IssuedContexts
 from quota.errors import BadInput
 from quota.gateway.certificates import alternative_names_of, encode, name_of, sequence, subject_of
 from quota.settings.connection import Security
-from quota.settings.gateway import GatewaySettings
+from quota.settings.jobs import GatewaySettings
 from tests.support.broker import Authority
 from tests.unit.jobs.gateway.certificates import relink
 
