@@ -367,12 +367,14 @@ UNNAMED = {
     # Kafka rejects these; if a broker accepted one, the client would still be rejected.
     "SCRAM-SHA-512": [
         b"n,,n=a=2cb,r=abc",  # lower case is no escape
+        b"n,,n=alice\0,r=abc",
         b"n,,n=alice,r=abc\n",
     ],
     # Two of `auth` as well, of which Kafka takes the last.
     "OAUTHBEARER": [
         b"n,,\x01auth=Bearer x.y\x01\x01",
         b"n,,\x01auth=Bearer a.!!!.c\x01\x01",
+        bearer(jwt({"sub": "alice"}))[:-1],
         bearer(jwt({"sub": "bob"}), before=b"auth=Bearer " + jwt({"sub": "victim"}) + b"\x01"),
         bearer(jwt({"sub": 5})),
         bearer(jwt([])),
