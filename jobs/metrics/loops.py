@@ -139,11 +139,19 @@ def counted(
 ) -> Iterator[None]:
     """Serve the metrics and the health of a loop that runs inside the block, and log its counts (`str(stats)`).
 
-    They are logged every 10 s if they have changed, and at the end.
+    They are logged every 10 s if they have changed, and at the end; if it fails, only if anything was counted.
     """
-    with background(lambda end: _log_changes(stats, end), "progress"), endpoint.following(settings, metrics, health):
-        yield
-    _log.info("%s", stats)
+    first, failed = str(stats), True
+    try:
+        with (
+            background(lambda end: _log_changes(stats, end), "progress"),
+            endpoint.following(settings, metrics, health),
+        ):
+            yield
+        failed = False
+    finally:
+        if not failed or str(stats) != first:
+            _log.info("%s", stats)
 
 
 def _log_changes(stats: object, end: threading.Event) -> None:
