@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from functools import partial
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -226,7 +226,9 @@ def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], Non
         for module in (serve_gateway.__module__, counted.__module__):  # its counts would disturb the view
             logging.getLogger(module).setLevel(logging.WARNING)
         try:
-            asyncio.run(serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True)))
+            asyncio.run(
+                serve_gateway(settings, nullcontext(stop), ServiceEndpoint(settings.metrics, "gateway", once=True))
+            )
         except Exception as error:  # noqa: BLE001 `check` raises it on the main thread
             failures.append(error)
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import resource
 import threading
+from contextlib import AbstractContextManager
 from functools import partial
 
 from jobs.gateway.brokers import advertised_addresses, follow_brokers
@@ -32,12 +33,14 @@ _LINGER_MS = 1
 
 def run_gateway(settings: Settings) -> None:
     """Serve clients until stopped."""
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
-        asyncio.run(serve_gateway(settings, stop, endpoint))
+    with ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
+        asyncio.run(serve_gateway(settings, stop_signals(), endpoint))
 
 
-async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients until `stop` is set."""
+async def serve_gateway(
+    settings: Settings, stopping: AbstractContextManager[threading.Event], endpoint: ServiceEndpoint
+) -> None:
+    """Serve clients until the event of `stopping` is set; its block begins once the cluster has answered."""
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
     protocol = kafka_protocol(settings.broker.jars)
@@ -78,7 +81,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     _raise_file_limit(own.max_connections)
     metrics = LoopMetrics(GATEWAY, lambda: gateway_families(context.stats, len(decisions)))
     try:
-        with counted(endpoint, settings, context.stats, metrics, gateway_health(context.stats)):
+        with stopping as stop, counted(endpoint, settings, context.stats, metrics, gateway_health(context.stats)):
             server = GatewayServer(context, decisions, rates, own, encryption)
             followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
             if not own.listeners:

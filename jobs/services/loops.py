@@ -24,15 +24,16 @@ def run_apply(settings: Settings, *, once: bool) -> None:
     """Carry out admitted mutations until stopped, or with `once` those that are available."""
     stats = ApplierStats()
     health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
+    with ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if settings.target_connection != settings.kafka.connection:
             # A wrong password must be reported here, not in results.
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
-        applier = Applier(settings, stop, stats)
-        _log.info("running: applier, on the topics of %s", settings.target_connection)
-        with counted(endpoint, settings, stats, ApplierMetrics(settings, stats), health):
-            applier.run(once=once)
+        with stop_signals() as stop:
+            applier = Applier(settings, stop, stats)
+            _log.info("running: applier, on the topics of %s", settings.target_connection)
+            with counted(endpoint, settings, stats, ApplierMetrics(settings, stats), health):
+                applier.run(once=once)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
@@ -49,9 +50,9 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
         check_log(log, settings.observe.zone)  # before Kafka is contacted
     stats = FollowStats()
     metrics = LoopMetrics(OBSERVER, partial(observer_families, stats))
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
+    with ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
-        with counted(endpoint, settings, stats, metrics, LoopHealth(stats)):
+        with stop_signals() as stop, counted(endpoint, settings, stats, metrics, LoopHealth(stats)):
             follower.run(stop, once=once)

@@ -97,8 +97,8 @@ def test_a_broker_has_kafkas_port_if_it_is_free(monkeypatch, capsys):
 def gateway_address(monkeypatch, first_port):
     """Return the address of the gateway of `run`, which only listens, where `gateway.first_port` is given."""
 
-    async def serve_gateway(settings, stop, _):
-        with socket.create_server((settings.gateway.address, settings.gateway.first_port)):
+    async def serve_gateway(settings, stopping, _):
+        with stopping as stop, socket.create_server((settings.gateway.address, settings.gateway.first_port)):
             stop.wait()
 
     monkeypatch.setattr(run, "serve_gateway", serve_gateway)
