@@ -1,5 +1,6 @@
 """Files of a storage root without a JVM, on a local disk or in an object store that deltalake supports."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,10 @@ _CAUSE = "↳"
 """An arrow before each cause in the multi-line errors of deltalake."""
 _ORNAMENTS = ("\x1b[31m", "\x1b[0m", _CAUSE)
 """The arrows, and their colours."""
+
+_ANSWER = re.compile(r"<Error>.*?<Code>([^<]+)</Code>(?:\s*<Message>([^<]*)</Message>)?", re.DOTALL)
+"""The code and the message in S3's XML."""
+_NO_BUCKET = "NoSuchBucket"
 
 _MAX_REASON = 200
 
@@ -176,7 +181,12 @@ def store_error(root: str, path: str, problem: str, text: str) -> StoreError:
         advice = FREE_SPACE
     elif root.startswith(S3_SCHEME):
         text = text.rpartition(_CAUSE)[2]  # the causes before it are deltalake's steps
+        if answer := _ANSWER.search(text):
+            text = ": ".join(filter(None, answer.groups()))
         advice = "; see docs/how-to/platforms/s3.md#errors"
+        if _NO_BUCKET in text:
+            bucket = root.removeprefix(S3_SCHEME).partition("/")[0]
+            advice = f"; create the bucket {bucket}, or set another storage.root"
     else:
         options = ", and storage.options" if "://" in root else ""
         advice = f"; check that storage.root is reachable and complete{options}"

@@ -208,8 +208,8 @@ def _hint(section: str, nearest: str | None) -> str:
     if nearest:
         return f"did you mean {nearest}?"
     if keys := sections().get(section):
-        return f"the keys of [{section}] are {', '.join(sorted(keys))}"
-    return f"the sections are {', '.join(sorted(sections()))}"
+        return f"remove it; the keys of [{section}] are {', '.join(sorted(keys))}"
+    return f"remove it; the sections are {', '.join(sorted(sections()))}"
 
 
 def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:

@@ -55,10 +55,13 @@ WRONG = [
     # Names.
     (["quota.window_nun=3"], "unknown setting quota.window_nun (--set quota.window_nun=3): did you mean quota."),
     (["quotas.window_num=3"], "did you mean quota.window_num?"),
-    (["quota.zzz=3"], "unknown setting quota.zzz (--set quota.zzz): the keys of [quota] are callback"),
-    (["zzz.qqq=3"], "unknown setting zzz.qqq (--set zzz.qqq): the sections are applier, audit, broker, client"),
+    (["quota.zzz=3"], "unknown setting quota.zzz (--set quota.zzz): remove it; the keys of [quota] are callback"),
+    (
+        ["zzz.qqq=3"],
+        "unknown setting zzz.qqq (--set zzz.qqq): remove it; the sections are applier, audit, broker, client",
+    ),
     (["kafka.sasl_passwrd=hunter2"], "unknown setting kafka.sasl_passwrd (--set kafka.sasl_passwrd): did you mean"),
-    (["kakfa.secret=hunter2"], "unknown setting kakfa.secret (--set kakfa.secret): the sections are"),
+    (["kakfa.secret=hunter2"], "unknown setting kakfa.secret (--set kakfa.secret): remove it; the sections are"),
     (["sasl_password=hunter2"], "--set sasl_password=********: expected section.key=value"),
     (["kafka.sasl_password:hunter2"], "--set ********: expected section.key=value"),
     (["storage.options=hunter2"], "storage.options must be set entry by entry"),

@@ -126,7 +126,7 @@ def test_a_file_that_is_read_may_be_standard_input(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("status", "code", "reason"),
     [
-        (403, "InvalidAccessKeyId", "<Code>InvalidAccessKeyId</Code>"),
+        (403, "InvalidAccessKeyId", ": InvalidAccessKeyId: No; see"),
         (301, "PermanentRedirect", "Received redirect without LOCATION"),
     ],
 )
@@ -141,4 +141,5 @@ def test_a_rejection_by_the_store_has_its_reason_and_the_page(status, code, reas
     assert reason in message
     assert "\n" not in message
     assert "\x1b" not in message
+    assert "<" not in message
     assert "the-secret" not in message
