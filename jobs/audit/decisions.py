@@ -32,7 +32,7 @@ _ORDER = ("topic", '"partition"', '"offset"')
 NEWEST = 'max("timestamp") OVER (PARTITION BY topic, "partition" ORDER BY "offset")'
 """The first key of the order of requests in SQL, before topic, partition and offset: the newest time in the partition.
 
-Within a partition the offset decides, even if a clock stepped back, as in `quota.admission.decide.in_order`, but over
+Within a partition the offset decides, even if a clock stepped back, as in `quota.admission.order.in_order`, but over
 all buckets of the partition.
 """
 

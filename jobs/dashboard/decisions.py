@@ -8,7 +8,7 @@ from itertools import takewhile
 import msgspec
 
 from jobs.metrics.totals import MutationCounts, position_of
-from quota.admission.decide import Position, in_order
+from quota.admission.order import Position, in_order
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.text import legible

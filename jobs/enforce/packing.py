@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from quota.admission.decide import Position, in_order
+from quota.admission.order import Position, in_order
 from quota.admission.policy import Policy
 from quota.admission.resolve import parse_valid
 from quota.algorithms.deduplication import AdmittedRequests
@@ -62,7 +62,7 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
     return {"bucket": bucket, "request": _encode(packed)}
 
 
-def unpack_requests(
+def requests_in_order(
     key: str, packed: Iterable[bytes], policy: Policy
 ) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
     """Yield the record key of each request of a key (`schemas.buckets.RESOLVED`), and the request or the dead letter.

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from jobs.enforce.packing import decode_bucket, encode_bucket, pack_request, unpack_requests
+from jobs.enforce.packing import decode_bucket, encode_bucket, pack_request, requests_in_order
 from jobs.spark.keyed import KeyedStage, KeyState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide
@@ -70,7 +70,10 @@ class EnforceConfig:
 
 
 def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
-    """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
+    """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`).
+
+    The state of a bucket never times out: an idle bucket would forget its debt.
+    """
     max_rows = int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
     stage = KeyedStage(partial(answer_requests, config), to_arrow_schema(ANSWER), max_rows)
     answers = resolved.groupBy("bucket").applyInPandasWithState(
@@ -84,7 +87,7 @@ def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], 
     prepare_worker(__name__)
     algorithm = TokenBucket(config.window, config.policy.deduplication)
     before = bucket = decode_bucket(state.get) if state.exists else None
-    for record_key, request in unpack_requests(key, requests, config.policy):
+    for record_key, request in requests_in_order(key, requests, config.policy):
         if isinstance(request, DeadLetter):
             yield config.dead_letters_topic, record_key, codec.encode(request)
         else:

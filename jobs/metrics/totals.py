@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from quota.admission.decide import Position, RunningOrder
+from quota.admission.order import Position, RunningOrder
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Samples
 from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.records.dead_letter import DeadLetter

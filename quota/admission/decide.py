@@ -1,17 +1,15 @@
 """The decision: a fold over the requests of one bucket, in order (KIP-599, ADR 0002)."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
 
 import msgspec
 
-from quota.algorithms.token_bucket import Admission
+from quota.algorithms.token_bucket import Admission, told_throttle_ms
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome, Shadow, TopicDecision
 from quota.records.levels import ResolvedRequest
 from quota.records.request import MutationRequest, TopicMutation
-
-T = TypeVar("T")
 
 _ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None)
 _REJECTED = (
@@ -27,44 +25,6 @@ class Admitting(Protocol):
 
     def admit(self, state: Any, resolved: ResolvedRequest) -> tuple[Any, Admission]:  # noqa: ANN401 its own state
         """Charge one request to a bucket; return its state afterwards, and the answer."""
-
-
-class Position(NamedTuple):
-    """The position of a record in its bucket: its timestamp (epoch ms), and where it is in Kafka."""
-
-    timestamp: int
-    topic: str
-    partition: int
-    offset: int
-
-
-class RunningOrder:
-    """The order of records in their buckets, those of each partition as they come, by their offsets.
-
-    Within a partition the offset takes precedence, even if a broker's clock stepped back: a record stands at the newest
-    timestamp of its partition so far.
-    """
-
-    def __init__(self) -> None:
-        self._newest: dict[tuple[str, int], int] = {}
-
-    def place(self, position: Position) -> tuple[int, str, int, int]:
-        """Return the place of the next record; a later one in the order of its bucket has a greater place."""
-        timestamp, topic, partition, offset = position
-        newest = self._newest[topic, partition] = max(timestamp, self._newest.get((topic, partition), timestamp))
-        return newest, topic, partition, offset
-
-
-def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
-    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset).
-
-    Within a partition the offset takes precedence (`RunningOrder`), so the requests of one partition are decided in the
-    same order however the stream is cut into batches.
-    """
-    order = RunningOrder()
-    placed = [(order.place(position), item) for position, item in sorted(items, key=lambda pair: pair[0].offset)]
-    placed.sort(key=lambda pair: pair[0])
-    return [item for _, item in placed]
 
 
 def decide(
@@ -121,15 +81,6 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         request.observed,
         admission.bucket_before,
     )
-
-
-def told_throttle_ms(request: MutationRequest, controller_throttle_ms: int) -> int:
-    """Return `throttle_time_ms`, the throttle time that the client is told (KIP-219) [ms].
-
-    It is that of the bucket (`quota.algorithms.token_bucket.throttle_ms`), less the time in purgatory, or that of the
-    request quota if this is longer.
-    """
-    return max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)
 
 
 class _Answer(msgspec.Struct, frozen=True):

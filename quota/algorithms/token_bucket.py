@@ -282,6 +282,15 @@ def throttle_ms(tokens: float, stored: float, rate: float, late_ms: int = 0) -> 
     return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else min(max(0, math.ceil(wait)) + late_ms, MAX_THROTTLE_MS)
 
 
+def told_throttle_ms(request: MutationRequest, controller_throttle_ms: int) -> int:
+    """Return `throttle_time_ms`, the throttle time that the client is told (KIP-219) [ms].
+
+    It is that of the bucket (`throttle_ms`), less the time in purgatory, or that of the
+    request quota if this is longer.
+    """
+    return max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)
+
+
 def gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:
     """Return the tokens after a time in which they grew by `rate`, up to `burst`."""
     return min(tokens + elapsed_ms / 1000 * rate, burst)

@@ -27,9 +27,9 @@ class Mutes:
     """The mutes of a gateway's channels. Times are ms of one monotonic clock: setting it would change every mute.
 
     A channel is any hashable value that identifies one connection. As in Kafka's broker, it has one request in flight,
-    because the response may mute it, and it holds back at most one more; beyond that, its connection is not read. A
-    channel that is neither busy nor muted nor holding a request is forgotten. As in Kafka, a mute ends with the
-    connection; a client that reconnects finds its bucket still in debt.
+    because the response may mute it, and it holds back at most one more; beyond that, its connection is not read
+    (`quota.gateway.channel`, `jobs.gateway.connection`). A channel that is neither busy nor muted nor holding a request
+    is forgotten. As in Kafka, a mute ends with the connection; a client that reconnects finds its bucket still in debt.
 
     Not thread-safe.
     """

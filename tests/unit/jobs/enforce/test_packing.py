@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.enforce.packing import pack_request, unpack_requests
+from jobs.enforce.packing import pack_request, requests_in_order
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.records.entity import QuotaEntity
@@ -17,7 +17,7 @@ def through_the_stage(value, policy, topic="requests", timestamp=1000):
     record = Record(Source(topic, 1, 7), timestamp, value, b"key")
     resolved = resolve(record, QUOTAS, policy)
     packed = pack_request(record, resolved)
-    (unpacked,) = unpack_requests(packed["bucket"], [packed["request"]], policy)
+    (unpacked,) = requests_in_order(packed["bucket"], [packed["request"]], policy)
     return (record.key, resolved), unpacked
 
 

@@ -6,19 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.decide import Position, decide, in_order
+from quota.admission.decide import decide
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota_log import Quota, Window
 from tests.support.factories import KIP, PERMISSIVE, decide_all, resolved, written
-
-
-def sort(requests):
-    return in_order((position(request.record), request) for request in requests)
-
-
-def position(record):
-    return Position(record.timestamp, record.source.topic, record.source.partition, record.source.offset)
 
 
 def test_the_worked_example_of_kip_599():
@@ -162,13 +154,6 @@ def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request
     _, (decision,) = decide_all(rejected, bucket=Bucket(-60, 100, Quota(5)))
     assert decision.controller_throttle_ms == 12_000
     assert (decision.throttle_time_ms, decision.retry_at) == (throttle, 100 + throttle)
-
-
-def test_requests_of_one_bucket_go_by_time_then_partition_and_in_the_order_of_their_partition():
-    """Also if the clock of a partition stepped back."""
-    early, late = resolved(1, at=3, partition=1, offset=7), resolved(1, at=9, partition=0, offset=0)
-    tie, back = resolved(1, at=9, partition=1, offset=8), resolved(1, at=4, partition=1, offset=9)
-    assert sort([back, tie, late, early]) == [early, late, tie, back]
 
 
 @given(

@@ -1,0 +1,44 @@
+"""The order of a bucket's requests: by time, and within a partition by offset."""
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Position(NamedTuple):
+    """The position of a record in its bucket: its timestamp (epoch ms), and where it is in Kafka."""
+
+    timestamp: int
+    topic: str
+    partition: int
+    offset: int
+
+
+class RunningOrder:
+    """The order of records in their buckets, those of each partition as they come, by their offsets.
+
+    Within a partition the offset takes precedence, even if a broker's clock stepped back: a record stands at the newest
+    timestamp of its partition so far.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[tuple[str, int], int] = {}
+
+    def place(self, position: Position) -> tuple[int, str, int, int]:
+        """Return the place of the next record; a later one in the order of its bucket has a greater place."""
+        timestamp, topic, partition, offset = position
+        newest = self._newest[topic, partition] = max(timestamp, self._newest.get((topic, partition), timestamp))
+        return newest, topic, partition, offset
+
+
+def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
+    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset).
+
+    Within a partition the offset takes precedence (`RunningOrder`), so the requests of one partition are decided in the
+    same order however the stream is cut into batches.
+    """
+    order = RunningOrder()
+    placed = [(order.place(position), item) for position, item in sorted(items, key=lambda pair: pair[0].offset)]
+    placed.sort(key=lambda pair: pair[0])
+    return [item for _, item in placed]
