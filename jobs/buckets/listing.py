@@ -9,12 +9,11 @@ import pyarrow.dataset as ds
 
 from jobs.audit.reader import AuditTable, bounded_duckdb, open_table, read_errors
 from jobs.audit.tables import DECISIONS, MissingTable
-from jobs.buckets.saved import SavedBucket
+from jobs.buckets.saved import SavedBucket, no_buckets_error
 from jobs.query_names import ENFORCE
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.stored_files import check_store, stored_files
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
-from quota.errors import MutationQuotaError
 from quota.records.entity import Tags
 from quota.records.levels import Limit
 from quota.records.quota_log import Quota, Window
@@ -41,14 +40,7 @@ class BucketQuery:
         return not (self.tags or self.in_debt)
 
 
-def no_buckets_error(folder: str) -> MutationQuotaError:
-    """Return the error for a checkpoint without buckets."""
-    return MutationQuotaError(
-        f"there are no buckets in {folder}: enforce has not finished a batch yet; otherwise correct storage.root"
-    )
-
-
-def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
+def to_listed(saved: SavedBucket, now: int, window: Window) -> ListedBucket:
     """Return a saved bucket as listed at `now` (epoch ms)."""
     quota = Quota(saved.rate, saved.burst, saved.max_debt_ms)
     bucket = Bucket(saved.K, saved.T, quota)
@@ -71,7 +63,7 @@ def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
 
 
 def select_buckets(
-    saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window, *, as_of: int | None = None
+    saved: Iterable[SavedBucket], query: BucketQuery, now: int, window: Window, *, as_of: int | None = None
 ) -> Buckets:
     """Return the selected buckets with their tokens at `now` (epoch ms), lowest first, then by name.
 
@@ -133,9 +125,9 @@ def list_buckets(
     checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
     if not checkpoint.commits:  # before Spark is started
         raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
-    from jobs.buckets.store import list_stored  # noqa: PLC0415 it imports Spark
+    from jobs.buckets.store import read_stored  # noqa: PLC0415 it imports Spark
 
-    return list_stored(settings, query, clock)
+    return read_stored(settings, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
 
 
 def _list_audited(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import msgspec
 
 from jobs.storage.whole_file import read_whole
-from quota.errors import BadInput
+from quota.errors import BadInput, MutationQuotaError
 from schemas.buckets import STATE_VERSION
 
 
@@ -71,3 +71,10 @@ def read_buckets(file: Path) -> SavedBuckets:
     if len(buckets) != header.buckets:
         raise BadInput(f"{file} is truncated: it has {len(buckets)} of {header.buckets} buckets; export again")
     return SavedBuckets(header, buckets)
+
+
+def no_buckets_error(folder: str) -> MutationQuotaError:
+    """Return the error for a checkpoint without buckets."""
+    return MutationQuotaError(
+        f"there are no buckets in {folder}: enforce has not finished a batch yet; otherwise correct storage.root"
+    )

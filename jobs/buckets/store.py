@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
-from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets
+from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, no_buckets_error
 from jobs.query_names import ENFORCE
 from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.queries import check_queries
@@ -33,7 +32,6 @@ from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import query_folder
 from schemas.buckets import STATE, STATE_VERSION
-from schemas.documents.quotas import Buckets
 from schemas.kafka import ANSWER
 
 if TYPE_CHECKING:
@@ -77,18 +75,14 @@ def newest_buckets(session: DeploymentSession, read: Callable[[Iterable[SavedBuc
                 raise
 
 
-def list_stored(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
-    """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time."""
+def read_stored(settings: Settings, read: Callable[[Iterable[SavedBucket]], T]) -> T:
+    """Return the result of `newest_buckets`, for which Spark is started; the enforcing query may run meanwhile."""
     with (
         spark_session_with_progress(settings, "buckets list") as spark,
         query_errors(ENFORCE),
         DeploymentSession.on(spark, settings) as session,
     ):
-
-        def read() -> Buckets:
-            return newest_buckets(session, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
-
-        return with_progress(spark, "reading buckets", read)
+        return with_progress(spark, "reading buckets", lambda: newest_buckets(session, read))
 
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])

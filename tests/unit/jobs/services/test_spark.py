@@ -9,8 +9,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.buckets import store
-from jobs.buckets.listing import BucketQuery
-from jobs.buckets.store import list_stored, restore_buckets
+from jobs.buckets.store import read_stored, restore_buckets
 from jobs.services import spark as module
 from jobs.services import streaming
 from jobs.services.spark import claimed_deployment, hold_leases
@@ -144,7 +143,7 @@ def test_a_silent_store_is_one_line_when_buckets_are_listed(settings, files, mon
     monkeypatch.setattr(store, "spark_session_with_progress", lambda *_: nullcontext())
     monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):
-        list_stored(settings, BucketQuery({}, in_debt=False, limit=1), lambda: 0)
+        read_stored(settings, list)
 
 
 def test_a_silent_store_is_one_line_when_buckets_are_restored(settings, unreachable):
