@@ -31,7 +31,7 @@ class Span:
 LAST_HOUR = Span(3_600_000, 5000)
 """What the live page shows."""
 
-_MAX_DECISIONS = 20_000
+KEPT_DECISIONS = 20_000
 _MAX_BYTES = 128 * 1024 * 1024
 _NAME_CHARS = 80
 
@@ -92,7 +92,7 @@ class RecentDecisions:
         record = codec.encode(decision)
         self._kept[summary.id] = _Kept(record, received_at, position_of(decision), summary)
         self._bytes += len(record)
-        while len(self._kept) > _MAX_DECISIONS or self._bytes > _MAX_BYTES:
+        while len(self._kept) > KEPT_DECISIONS or self._bytes > _MAX_BYTES:
             self._drop_oldest()
 
     def expire(self, now: int) -> None:

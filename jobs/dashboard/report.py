@@ -15,7 +15,7 @@ from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.quota_history import DescribedChange
 from jobs.audit.reader import open_table, read_errors, to_datetime, to_epoch_ms
 from jobs.audit.tables import DEAD_LETTERS
-from jobs.dashboard.decisions import Span
+from jobs.dashboard.decisions import KEPT_DECISIONS, Span
 from jobs.dashboard.page import Heading, save_page
 from jobs.dashboard.state import PageState, View
 from jobs.whatif import audited_requests, request_file
@@ -84,7 +84,7 @@ def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
         with read_errors(settings):
             letters = None if scope.user is not None else _Letters(settings, scope)
             first, last = letters.widened(requests.bounds) if letters else requests.bounds
-        counted = _Counted(settings, first, last, scope.user)
+        counted = _Counted(settings, first, last, scope.user, requests.count)
         counted.count(requests.answers())
         with read_errors(settings):
             for error, at in letters or ():
@@ -102,8 +102,8 @@ def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: Fi
     """Return a report on the requests of a file, with the cluster's answers, or as quotas would have decided them."""
     name = "standard input" if file == "-" else file
     with request_file.open_requests(settings, file, scope.period) as requests:
-        first, last = _bounds(requests, scope.user)
-        counted = _Counted(settings, first, last, scope.user)
+        first, last, count = _bounds(requests, scope.user)
+        counted = _Counted(settings, first, last, scope.user, count)
         if quotas is None:
             counted.count((as_answered(decision), None) for decision in requests)
             return counted.report(
@@ -141,23 +141,25 @@ def _to_ms(time: datetime) -> int:
     return to_epoch_ms(time) or 0
 
 
-def _bounds(requests: Iterable[Decision], user: str | None) -> tuple[int, int]:
-    """Return the earliest and the latest time of a user's requests [epoch ms]."""
-    first, last = MAX_EPOCH_MS, -1
+def _bounds(requests: Iterable[Decision], user: str | None) -> tuple[int, int, int]:
+    """Return the earliest and the latest time of a user's requests [epoch ms], and their number."""
+    first, last, count = MAX_EPOCH_MS, -1, 0
     for decision in requests:
         if user is None or decision.user == user:
             first, last = min(first, decision.timestamp), max(last, decision.timestamp)
-    if last < 0:
+            count += 1
+    if not count:
         raise NotFound(f"no requests of user {quoted(user or '')}")
-    return first, last
+    return first, last, count
 
 
 class _Counted:
     """The state of the page, counted over a period instead of the last hour."""
 
-    def __init__(self, settings: Settings, first: int, last: int, user: str | None) -> None:
-        """Start empty, for the requests of a user, or of all users, from the first to the last (epoch ms)."""
+    def __init__(self, settings: Settings, first: int, last: int, user: str | None, count: int) -> None:
+        """Start empty, for `count` requests of a user, or of all users, from the first to the last (epoch ms)."""
         self._user, self._last = user, last
+        self._only_counted = count - KEPT_DECISIONS
         self._width = _width_over(first, last)
         self._start = first // self._width * self._width
         self._requests = 0
@@ -170,7 +172,7 @@ class _Counted:
         """Count decisions, each with the time of its record (epoch ms), None if nobody waited for it."""
         for decision, at in answers:
             if self._user is None or decision.user == self._user:
-                self.state.record(decision, at)
+                self.state.record(decision, at, listed=self._requests >= self._only_counted)
                 self._requests += 1
                 self.has_callback = self.has_callback or decision.callback is not None
 

@@ -118,7 +118,9 @@ class Load:
 
     def _at(self, moment: int, seq: int) -> Interval:
         start = self._span.start_of(moment)
-        interval = self._intervals.setdefault(start, Interval(start))
+        interval = self._intervals.get(start)
+        if interval is None:
+            interval = self._intervals[start] = Interval(start)
         interval.seq = seq
         return interval
 
@@ -169,8 +171,11 @@ class PageState:
         self._entries: list[QuotaLogEntry] = []
         self._letter = 0, ""
 
-    def record(self, answer: Decision | DeadLetter, at: int | None) -> None:
-        """Add an answer whose record has the timestamp `at` (epoch ms); None if nobody waited. Copies count once."""
+    def record(self, answer: Decision | DeadLetter, at: int | None, *, listed: bool = True) -> None:
+        """Add an answer whose record has the timestamp `at` (epoch ms); None if nobody waited. Copies count once.
+
+        `listed` is False for a decision that is only counted, because more than the page can list follow.
+        """
         if isinstance(answer, DeadLetter):
             self.record_letter(answer.error, at or answer.timestamp or 0)
             return
@@ -182,9 +187,10 @@ class PageState:
             counts, decision = MutationCounts.of(answer), as_received(answer, received_at)
             place, *_ = self._order.place(position_of(decision))
             summary = summarize(decision, counts, at, place, self._seq)
-            self._decisions.add(answer, summary, received_at)
+            if listed:
+                self._decisions.add(answer, summary, received_at)
             self._load.add(summary)
-            self._tenants.record(decision, counts, self._seq)
+            self._tenants.record(summary.bucket, decision, counts, self._seq)
 
     def record_letter(self, error: str, at: int) -> None:
         """Count a dead letter whose record has the timestamp `at` (epoch ms)."""

@@ -91,9 +91,8 @@ class Tenants:
         self.left_out = 0
         """The number of tenants that were dropped because there were too many."""
 
-    def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:
-        """Add a decision to the counts of its tenant."""
-        key = decision.tags.key
+    def record(self, key: str, decision: Decision, counts: MutationCounts, seq: int) -> None:
+        """Add a decision to the counts of its tenant, whose bucket has this key."""
         bare = msgspec.structs.replace(decision, topics=[], shadow=None, repeats=None, observed=None)
         tenant = self._tenants.get(key)
         if tenant is None:

@@ -19,8 +19,7 @@ from quota.records.levels import Limit
 from quota.records.quota_log import Window
 
 
-@dataclass(frozen=True, slots=True)
-class MutationCounts:
+class MutationCounts(msgspec.Struct, frozen=True):
     """The effective topics of decisions, and their mutations (the partitions that they cost)."""
 
     topics_admitted: int = 0
@@ -35,22 +34,21 @@ class MutationCounts:
     @classmethod
     def of(cls, decision: Decision) -> Self:
         """Count the topics of a decision."""
-        free = decision.free_topics
-        rejected = [topic.error_code != 0 for topic in decision.topics[free:]]
-        rejected_mutations = sum(
-            cost for cost, is_rejected in zip(decision.costs, rejected, strict=True) if is_rejected
-        )
+        free, shadow = decision.free_topics, decision.shadow
+        topics = decision.topics[free:]
+        admitted = [topic.partitions for topic in topics if not topic.error_code]
+        rejected = [topic.partitions for topic in topics if topic.error_code]
         return cls(
-            topics_admitted=len(rejected) - sum(rejected),
-            topics_rejected=sum(rejected),
-            mutations_admitted=sum(decision.costs) - rejected_mutations,
-            mutations_rejected=rejected_mutations,
-            charged=sum(decision.charged),
-            shadow_rejected=sum(map(bool, decision.error_codes[free:])) if decision.shadow else 0,
+            len(admitted),
+            len(rejected),
+            sum(admitted),
+            sum(rejected),
+            sum(decision.charged),
+            sum(map(bool, shadow.error_codes[free:])) if shadow else 0,
         )
 
     def __add__(self, other: "MutationCounts") -> "MutationCounts":
-        return MutationCounts(*(getattr(self, name) + getattr(other, name) for name in MutationCounts.__slots__))
+        return MutationCounts(*(getattr(self, name) + getattr(other, name) for name in MutationCounts.__struct_fields__))
 
     @property
     def mutations(self) -> int:
@@ -60,7 +58,8 @@ class MutationCounts:
 
 def position_of(decision: Decision) -> Position:
     """Return the position of a decision's request in its bucket."""
-    return Position(decision.timestamp, *msgspec.structs.astuple(decision.source))
+    source = decision.source
+    return Position(decision.timestamp, source.topic, source.partition, source.offset)
 
 
 class LastDecision:

@@ -78,7 +78,7 @@ class AuditedRequests:
 
     def __init__(self, db: duckdb.DuckDBPyConnection, settings: Settings, period: Period) -> None:
         self._db, self._settings = db, settings
-        ((self._count, first, last),) = db.execute(_BOUNDS).fetchall()
+        ((self.count, first, last),) = db.execute(_BOUNDS).fetchall()
         self.bounds: tuple[int, int] = first, last
         """The times of the first and the last request [epoch ms]."""
         ((late_ms,),) = db.execute('SELECT max(epoch_ms(newest) - epoch_ms("timestamp")) FROM late').fetchall()
@@ -91,11 +91,11 @@ class AuditedRequests:
 
     def answers(self) -> Iterator[tuple[Decision, int]]:
         """Yield the decisions in the same order, each with the time at which it was written to its topic [epoch ms]."""
-        with read_errors(self._settings), progress(f"sorting {self._count:,} decisions") as tell:
+        with read_errors(self._settings), progress(f"sorting {self.count:,} decisions") as tell:
             days = pairwise([*self._days, "infinity"])
             for number, answer in enumerate(chain.from_iterable(starmap(self._of_day, days))):
                 if number % _STEP == 0:
-                    tell(f"reading decisions: {number:,} of {self._count:,}")
+                    tell(f"reading decisions: {number:,} of {self.count:,}")
                 yield answer
 
     def _of_day(self, day: object, following: object) -> Iterator[tuple[Decision, int]]:

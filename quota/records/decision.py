@@ -253,8 +253,9 @@ class Decision(msgspec.Struct, frozen=True):
         """The mutations of each topic that the bucket was charged; empty without a bucket."""
         if self.quota is None:
             return []
-        decided = zip(self.topics, self.error_codes, strict=True)
-        return [topic.partitions for topic, code in list(decided)[self.free_topics :] if not code]
+        free = self.free_topics
+        decided = zip(self.topics[free:], self.error_codes[free:], strict=True)
+        return [topic.partitions for topic, code in decided if not code]
 
     @property
     def admitted(self) -> list[bool]:

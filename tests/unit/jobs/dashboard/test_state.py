@@ -198,7 +198,7 @@ def test_data_older_than_an_hour_is_dropped():
 
 
 def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
-    monkeypatch.setattr("jobs.dashboard.decisions._MAX_DECISIONS", 100)
+    monkeypatch.setattr("jobs.dashboard.decisions.KEPT_DECISIONS", 100)
     decisions = [decided(1, at=START + number, offset=number) for number in range(120)]
     state = filled(*decisions)
     assert state.find("mutation-requests-0-19") is None
