@@ -48,7 +48,9 @@ class MutationCounts(msgspec.Struct, frozen=True):
         )
 
     def __add__(self, other: "MutationCounts") -> "MutationCounts":
-        return MutationCounts(*(getattr(self, name) + getattr(other, name) for name in MutationCounts.__struct_fields__))
+        return MutationCounts(
+            *(getattr(self, name) + getattr(other, name) for name in MutationCounts.__struct_fields__)
+        )
 
     @property
     def mutations(self) -> int:

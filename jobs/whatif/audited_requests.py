@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
-from itertools import chain, islice, pairwise, starmap
+from itertools import chain, islice, pairwise
 from typing import TypeVar
 
 import duckdb
@@ -87,20 +87,22 @@ class AuditedRequests:
 
     def __iter__(self) -> Iterator[Decision]:
         """Yield the decisions by time, but those of a partition, and so of its buckets, in the partition's order."""
-        return (decision for decision, _ in self.answers())
+        return (decision for decision, _ in self.answers(with_buckets=True))
 
-    def answers(self) -> Iterator[tuple[Decision, int]]:
+    def answers(self, *, with_buckets: bool = False) -> Iterator[tuple[Decision, int]]:
         """Yield the decisions in the same order, each with the time at which it was written to its topic [epoch ms]."""
         with read_errors(self._settings), progress(f"sorting {self.count:,} decisions") as tell:
-            days = pairwise([*self._days, "infinity"])
-            for number, answer in enumerate(chain.from_iterable(starmap(self._of_day, days))):
+            days = [
+                self._of_day(day, following, with_buckets) for day, following in pairwise([*self._days, "infinity"])
+            ]
+            for number, answer in enumerate(chain.from_iterable(days)):
                 if number % _STEP == 0:
                     tell(f"reading decisions: {number:,} of {self.count:,}")
                 yield answer
 
-    def _of_day(self, day: object, following: object) -> Iterator[tuple[Decision, int]]:
+    def _of_day(self, day: object, following: object, with_buckets: bool) -> Iterator[tuple[Decision, int]]:  # noqa: FBT001
         query = _IN_ORDER.format(day=day, next=following)
-        return read_again(self._db, lambda: read_answers(self._db.sql(query)))
+        return read_again(self._db, lambda: read_answers(self._db.sql(query), with_buckets=with_buckets))
 
 
 @contextmanager
