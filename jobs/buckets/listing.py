@@ -24,8 +24,8 @@ from schemas.documents.quotas import Buckets, ListedBucket
 
 
 @dataclass(frozen=True, slots=True)
-class BucketQuery:
-    """The filter and limit of a list."""
+class BucketSelection:
+    """Which buckets to list."""
 
     tags: Mapping[str, str]
     """Tags that a bucket must have."""
@@ -63,7 +63,7 @@ def to_listed(saved: SavedBucket, now: int, window: Window) -> ListedBucket:
 
 
 def select_buckets(
-    saved: Iterable[SavedBucket], query: BucketQuery, now: int, window: Window, *, as_of: int | None = None
+    saved: Iterable[SavedBucket], selection: BucketSelection, now: int, window: Window, *, as_of: int | None = None
 ) -> Buckets:
     """Return the selected buckets with their tokens at `now` (epoch ms), lowest first, then by name.
 
@@ -75,11 +75,11 @@ def select_buckets(
         nonlocal matched
         for bucket in saved:
             row = to_listed(bucket, now, window)
-            if query.tags.items() <= row.bucket.items() and (row.in_debt or not query.in_debt):
+            if selection.tags.items() <= row.bucket.items() and (row.in_debt or not selection.in_debt):
                 matched += 1
                 yield row
 
-    first = nsmallest(query.limit, matching(), key=_tokens_and_name)
+    first = nsmallest(selection.limit, matching(), key=_tokens_and_name)
     return Buckets(first, matched - len(first), as_of)
 
 
@@ -110,7 +110,7 @@ _LAST = """
 
 
 def list_buckets(
-    settings: Settings, query: BucketQuery, clock: Callable[[], int], *, from_checkpoint: bool = False
+    settings: Settings, selection: BucketSelection, clock: Callable[[], int], *, from_checkpoint: bool = False
 ) -> Buckets:
     """Return the selected buckets as of their last audited decisions.
 
@@ -119,7 +119,7 @@ def list_buckets(
     """
     if not from_checkpoint:
         with suppress(MissingTable):
-            return _list_audited(settings, query, clock)
+            return _list_audited(settings, selection, clock)
     check_store(settings)
     files = stored_files(settings)
     checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
@@ -127,13 +127,15 @@ def list_buckets(
         raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
     from jobs.buckets.store import read_stored  # noqa: PLC0415 it imports Spark
 
-    return read_stored(settings, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
+    return read_stored(settings, lambda saved: select_buckets(saved, selection, clock(), settings.quota.window))
 
 
-def _list_audited(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
+def _list_audited(settings: Settings, selection: BucketSelection, clock: Callable[[], int]) -> Buckets:
     table = open_table(settings, DECISIONS)
     with read_errors(settings):
-        return select_buckets(_audited(table), query, clock(), settings.quota.window, as_of=table.newest("timestamp"))
+        return select_buckets(
+            _audited(table), selection, clock(), settings.quota.window, as_of=table.newest("timestamp")
+        )
 
 
 def _audited(table: AuditTable) -> Iterator[SavedBucket]:

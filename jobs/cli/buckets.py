@@ -70,19 +70,19 @@ def list_buckets(
       mutation-quota buckets list --user alice -o json
     """
     settings = where.read()
-    from jobs.buckets.listing import BucketQuery
+    from jobs.buckets.listing import BucketSelection
     from jobs.buckets.listing import list_buckets as find
 
-    query = BucketQuery(_parse_tags(user, client, tag), in_debt, limit)
-    listing = find(settings, query, now_ms, from_checkpoint=from_checkpoint)
+    selection = BucketSelection(_parse_tags(user, client, tag), in_debt, limit)
+    listing = find(settings, selection, now_ms, from_checkpoint=from_checkpoint)
 
     def table() -> None:
         print_rows(listing.buckets, _COLUMNS, optional=("CHANGED", "FULL IN", "BURST", "RATE/S"))
         if listing.as_of is not None:
             print(f"as of {format_time(listing.as_of)}, the newest decision in the audit's table", file=sys.stderr)
 
-    none = "no buckets: nothing has been charged yet" if query.is_all else "no such buckets"
-    output.print_found(listing, table, items="buckets", none=none, selected=not query.is_all)
+    none = "no buckets: nothing has been charged yet" if selection.is_all else "no such buckets"
+    output.print_found(listing, table, items="buckets", none=none, selected=not selection.is_all)
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 
@@ -154,10 +154,10 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 
 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:
-    from jobs.buckets.listing import BucketQuery
+    from jobs.buckets.listing import BucketSelection
     from jobs.buckets.listing import list_buckets as find
 
-    listing = find(settings, BucketQuery(bucket, in_debt=False, limit=1), now_ms)
+    listing = find(settings, BucketSelection(bucket, in_debt=False, limit=1), now_ms)
     return len(listing.buckets) + listing.left_out
 
 

@@ -25,8 +25,6 @@ _log = logging.getLogger(__name__)
 
 _VERSION = re.compile(r"v(\d+)")
 
-_log = logging.getLogger(__name__)
-
 _POLL_SECONDS = 0.2
 
 

@@ -128,18 +128,13 @@ class DashboardSettings(Section):
     token_file: str = ""
     """Path of a file with only a token of 16 or more characters, which a browser must present."""
 
-    @property
-    def is_local(self) -> bool:
-        """Whether only programs on this machine can reach the page."""
-        return ipaddress.ip_address(self.address).is_loopback
-
     @model_validator(mode="after")
     def _check_token(self) -> Self:
         try:
-            local = self.is_local
+            is_local = ipaddress.ip_address(self.address).is_loopback
         except ValueError:
             raise ValueError(f"address: {self.address!r} is not an IP address, such as 127.0.0.1 or 0.0.0.0") from None
-        if not (local or self.token_file):
+        if not (is_local or self.token_file):
             raise ValueError(f"address: {self.address} is reachable from other machines, which requires token_file")
         return self
 

@@ -253,12 +253,13 @@ def test_memory_in_bytes():
     [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("10.1.2.3", False)],  # noqa: S104 it is rejected
 )
 def test_other_machines_need_a_token(address, local):
-    given = [f"dashboard.address={address}"]
-    if not local:
+    given = f"dashboard.address={address}"
+    if local:
+        load(given)
+    else:
         with pytest.raises(BadInput, match="requires token_file"):
-            load(*given)
-        given.append("dashboard.token_file=read-when-it-starts")
-    assert load(*given).dashboard.is_local == local
+            load(given)
+    assert load(given, "dashboard.token_file=read-when-it-starts").dashboard.address == address
 
 
 FILE = """

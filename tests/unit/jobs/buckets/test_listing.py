@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.buckets.listing import BucketQuery, list_buckets, select_buckets, to_listed
+from jobs.buckets.listing import BucketSelection, list_buckets, select_buckets, to_listed
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput, MutationQuotaError
@@ -26,7 +26,7 @@ ALL = [FULL, GROUP, DEBT, GAINING]
 
 
 def choose(*, tags=None, in_debt=False, limit=1000):
-    listing = select_buckets(ALL, BucketQuery(tags or {}, in_debt, limit), NOW, WINDOW)
+    listing = select_buckets(ALL, BucketSelection(tags or {}, in_debt, limit), NOW, WINDOW)
     return [row.bucket for row in listing.buckets], listing.left_out
 
 
@@ -133,7 +133,7 @@ def test_an_invalid_file_is_rejected(file, change, error):
 
 
 TODAY = DAY + 30 * HOUR
-EVERYONE = BucketQuery({}, in_debt=False, limit=1000)
+EVERYONE = BucketSelection({}, in_debt=False, limit=1000)
 
 
 def buckets_of(settings, query=EVERYONE):
@@ -212,8 +212,8 @@ def test_a_selection_is_of_buckets_not_of_decisions(settings):
     write_tables(
         settings, decisions=[decision(TODAY - 9000, tokens=-1.0), decision(TODAY - 1, user="bob", tokens=-1.0)]
     )
-    assert set(buckets_of(settings, BucketQuery({}, in_debt=True, limit=9))) == {(("user", "bob"),)}
-    assert buckets_of(settings, BucketQuery({"user": "carol"}, in_debt=False, limit=9)) == {}
+    assert set(buckets_of(settings, BucketSelection({}, in_debt=True, limit=9))) == {(("user", "bob"),)}
+    assert buckets_of(settings, BucketSelection({"user": "carol"}, in_debt=False, limit=9)) == {}
 
 
 def test_a_table_without_decisions_has_no_buckets(settings):
