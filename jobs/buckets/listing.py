@@ -89,17 +89,32 @@ def _tokens_and_name(row: ListedBucket) -> tuple[float, list[tuple[str, str]]]:
 
 _ROWS = 10_000
 
-_COLUMNS = ("timestamp", "user_tag", "client_tag", "more_tags", "tokens", "quota", "burst", "max_debt_ms")
+_COLUMNS = (
+    "timestamp",
+    "user_tag",
+    "client_tag",
+    "more_tags",
+    "tokens",
+    "quota",
+    "burst",
+    "max_debt_ms",
+    "bucket_before",
+)
 
-_LAST = """
+_UPDATED_AT = """CASE
+    WHEN bucket_before.set_back_to IS NULL THEN greatest(epoch_ms("timestamp"), bucket_before.updated_at)
+    ELSE epoch_ms("timestamp")
+END"""
+"""T after a decision: a late request has not changed it."""
+
+_LAST = f"""
     SELECT user_tag, client_tag, more_tags, last.*
     FROM (
         SELECT user_tag, client_tag, more_tags, max_by(last, struct_pack(newest, topic, "partition")) AS last
         FROM (
-            SELECT user_tag, client_tag, coalesce(more_tags, MAP {}) AS more_tags, topic, "partition",
+            SELECT user_tag, client_tag, coalesce(more_tags, MAP {{}}) AS more_tags, topic, "partition",
                 max("timestamp") AS newest, max_by(
-                {'K': tokens, 'T': epoch_ms("timestamp"), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
-                "offset"
+                {{'K': tokens, 'T': {_UPDATED_AT}, 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms}}, "offset"
             ) AS last
             FROM decisions GROUP BY ALL
         )

@@ -169,6 +169,17 @@ def test_the_last_decision_of_a_bucket_counts(settings):
 
 
 @pytest.mark.parametrize(
+    ("set_back_to", "updated_at", "tokens_now"), [(None, TODAY - 4000, -10.0), (TODAY - 9000, TODAY - 9000, 15.0)]
+)
+def test_a_late_request_has_not_changed_the_time_of_the_bucket(settings, set_back_to, updated_at, tokens_now):
+    """-30 at five per second, for four seconds; or for nine, because the clock was set back."""
+    before = {"tokens": -20.0, "updated_at": TODAY - 4000, "quota": 5.0, "burst": 55.0, "set_back_to": set_back_to}
+    write_tables(settings, decisions=[decision(TODAY - 9000, tokens=-30.0, bucket_before=before)])
+    (row,) = buckets_of(settings).values()
+    assert (row.updated_at, row.tokens_now) == (updated_at, tokens_now)
+
+
+@pytest.mark.parametrize(
     ("first", "last"),
     [
         pytest.param((0, source(0, 8)), (-5000, source(0, 9)), id="a clock stepped back"),
