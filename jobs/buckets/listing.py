@@ -101,27 +101,26 @@ _COLUMNS = (
     "bucket_before",
 )
 
-_UPDATED_AT = """CASE
-    WHEN bucket_before.set_back_to IS NULL THEN greatest(epoch_ms("timestamp"), bucket_before.updated_at)
-    ELSE epoch_ms("timestamp")
-END"""
-"""T after a decision: a late request has not changed it."""
-
-_LAST = f"""
+_LAST = """
     SELECT user_tag, client_tag, more_tags, last.*
     FROM (
         SELECT user_tag, client_tag, more_tags, max_by(last, struct_pack(newest, topic, "partition")) AS last
         FROM (
-            SELECT user_tag, client_tag, coalesce(more_tags, MAP {{}}) AS more_tags, topic, "partition",
+            SELECT user_tag, client_tag, coalesce(more_tags, MAP {}) AS more_tags, topic, "partition",
                 max("timestamp") AS newest, max_by(
-                {{'K': tokens, 'T': {_UPDATED_AT}, 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms}}, "offset"
+                {'K': tokens, 'T': greatest(epoch_ms("timestamp"), CASE WHEN bucket_before.set_back_to IS NULL
+                THEN bucket_before.updated_at END), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
+                "offset"
             ) AS last
             FROM decisions GROUP BY ALL
         )
         GROUP BY ALL
     )
 """
-"""In a partition the offset decides, even where a clock stepped back (`jobs.audit.decisions.NEWEST`)."""
+"""In a partition the offset decides, even where a clock stepped back (`jobs.audit.decisions.NEWEST`).
+
+A late request has not changed T.
+"""
 
 
 def list_buckets(

@@ -3,6 +3,7 @@
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from quota.admission.decide import decision_of
 from quota.algorithms.token_bucket import Admission, charge, charge_request, gain, min_tokens, refill
@@ -93,9 +94,10 @@ def _admit_again(decision: Decision, quota: Quota | None = None, before: BucketB
     if quota is None or before is None:
         limit, admission = None, Admission([True] * len(request.topics))
     else:
-        limit = Limit(quota, BEGINNING)
-        burst = quota.burst or before.burst
-        admission = charge_request(before, request, decision.timestamp, quota, burst, decision.repeats)
+        limit, now, burst = Limit(quota, BEGINNING), decision.timestamp, quota.burst or before.burst
+        if before.changed_at is None and not before.late_ms(now):  # then the bucket had the decision's quota
+            before = replace(before, quota=quota.rate, burst=burst, max_debt_ms=quota.max_debt_ms)
+        admission = charge_request(before, request, now, quota, burst, decision.repeats)
     resolution = Resolution(
         decision.tags,
         limit,

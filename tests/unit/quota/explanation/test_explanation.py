@@ -158,7 +158,10 @@ def bucket(**changes):
         ({"topics": WORKED[1].topics}, ["topics"]),
         (bucket(tokens=-59.0), ["tokens_before", "tokens"]),
         (bucket(updated_at=1), "outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens"),
-        ({"quota": 6.0}, ["tokens_before", "tokens"]),
+        ({"quota": 6.0}, ["tokens_before", "tokens", "bucket_before"]),
+        ({"burst": 501.0}, ["bucket_before"]),
+        ({"max_debt_ms": 60_000}, ["bucket_before"]),
+        (bucket(burst=499.0), ["bucket_before"]),
     ],
 )
 def test_a_changed_record_is_not_reproduced_and_what_differs_is_named(recorded, names):
