@@ -135,18 +135,14 @@ def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
 def to_decisions(rows: pa.Table) -> list[Decision]:
     """Return the decisions of rows of the table."""
     with duckdb.connect() as db:
-        return list(read_decisions(db.from_arrow(rows)))
-
-
-def read_decisions(rows: duckdb.DuckDBPyRelation) -> Iterator[Decision]:
-    """Yield the decisions of rows of the table; columns that an older version lacks have their defaults."""
-    return (decision for decision, _ in read_answers(rows))
+        return [decision for decision, _ in read_answers(db.from_arrow(rows))]
 
 
 def read_answers(rows: duckdb.DuckDBPyRelation, *, with_buckets: bool = True) -> Iterator[tuple[Decision, int]]:
     """Yield the decisions of rows of the table, each with the time at which it was written to its topic [epoch ms].
 
-    What is only counted is read faster without the bucket before each decision.
+    Columns that an older version lacks have their defaults. What is only counted is read faster without the bucket
+    before each decision.
     """
     fields = [name for name in Decision.__struct_fields__ if with_buckets or name != "bucket_before"]
     try:

@@ -39,18 +39,14 @@ def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> li
     if not with_clusters:
         condition &= ds.field("kind") != _CLUSTER
     rows = open_table(settings, QUOTA_CHANGES).dataset(last=last.date()).to_table(filter=condition).to_pylist()
-    return [row_to_entry(row) for row in sorted(rows, key=log_position)]
+    rows.sort(key=lambda row: (row["source"]["partition"], row["source"]["offset"]))
+    return [row_to_entry(row) for row in rows]
 
 
 def row_to_entry(row: dict[str, Any]) -> QuotaLogEntry:
     """Return the log entry of a row of the table."""
     in_ms = row | {name: to_epoch_ms(row[name]) for name in _TIMES}
     return QuotaLogEntry(row["source"]["offset"], in_ms["timestamp"] or 0, row_to_record(in_ms))
-
-
-def log_position(row: dict[str, Any]) -> tuple[int, int]:
-    """Return the partition and offset of a row's record in the quota log."""
-    return row["source"]["partition"], row["source"]["offset"]
 
 
 _tags_decoder = msgspec.json.Decoder(dict[str, str])

@@ -73,13 +73,12 @@ def requests_in_order(
     """
     requests: Iterable[_Request] = map(_decode_request, packed)
     if key.startswith(_BUCKET_PREFIX):
-        requests = in_order((_position(request), request) for request in requests)
+        requests = in_order(
+            (Position(request.timestamp or 0, request.topic, request.partition, request.offset), request)
+            for request in requests
+        )
     for request in requests:
         yield request.key, _parse(request, policy)
-
-
-def _position(request: _Request) -> Position:
-    return Position(request.timestamp or 0, request.topic, request.partition, request.offset)
 
 
 def _parse(request: _Request, policy: Policy) -> ResolvedRequest | DeadLetter:
@@ -110,8 +109,7 @@ class _More(msgspec.Struct, omit_defaults=True):
     clock: Clock | None = None
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_more_decoder = msgspec.msgpack.Decoder(_More)
+_decode_more = msgspec.msgpack.Decoder(_More).decode
 
 
 def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
@@ -123,6 +121,6 @@ def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
 def decode_bucket(state: tuple[Any, ...]) -> Bucket:
     """Return the bucket in a row of the state store."""
     tokens, updated_at, rate, burst, max_debt_ms, reset_at, encoded = state
-    more = _more_decoder.decode(encoded) if encoded else _More()
+    more = _decode_more(encoded) if encoded else _More()
     admitted = AdmittedRequests(more.digests, more.entries, more.topics)
     return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted, more.clock)

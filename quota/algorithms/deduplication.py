@@ -76,8 +76,8 @@ class AdmittedRequests:
         Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
         searched for expired ones: each charge would take as long as many are remembered.
         """
-        if not is_new:
-            self._remove(digest)
+        if not is_new and (index := self._index(digest)) is not None:
+            self._delete(index, index + 1)
         source, entries = request.source, self._entries
         if source.topic not in self._topics:
             self._topics.append(source.topic)
@@ -89,10 +89,6 @@ class AdmittedRequests:
             first += 1
         if first:
             self._delete(0, first)
-
-    def _remove(self, digest: bytes) -> None:
-        if (index := self._index(digest)) is not None:
-            self._delete(index, index + 1)
 
     def _index(self, digest: bytes) -> int | None:
         at = self._digests.find(digest)

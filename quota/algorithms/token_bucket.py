@@ -281,7 +281,8 @@ def throttle_ms(tokens: float, stored: float, rate: float, late_ms: int = 0) -> 
     The rounding error of the stored K is subtracted first, or its last bit would cost a millisecond.
     """
     wait = (-tokens - _rounding(stored) / 2) / rate * 1000
-    return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else min(max(0, math.ceil(wait)) + late_ms, MAX_THROTTLE_MS)
+    # "Not less" is also true of NaN, from a record that enforce did not write.
+    return MAX_THROTTLE_MS if not wait < MAX_THROTTLE_MS else min(max(0, math.ceil(wait)) + late_ms, MAX_THROTTLE_MS)
 
 
 def told_throttle_ms(request: MutationRequest, controller_throttle_ms: int) -> int:

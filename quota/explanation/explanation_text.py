@@ -66,7 +66,6 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     if decision.quota is None:
         yield ExplanationRow("quota", _why_unlimited(decision))
         yield from _answer_lines(explanation)
-        yield from _recomputed_lines(explanation)
         return
     yield from _quota_lines(explanation)
     yield ExplanationRow("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
@@ -86,7 +85,6 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _before_lines(explanation)
     yield from _charge_lines(decision, explanation.charges)
     yield from _answer_lines(explanation)
-    yield from _recomputed_lines(explanation)
 
 
 def _number(value: float) -> str:
@@ -206,6 +204,8 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         rejected = f"topics rejected: {sum(map(bool, shadow.error_codes))}"
         yield ExplanationRow("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
     yield ExplanationRow("answer", f"{decision.outcome.value}, {_throttling(decision)}")
+    if explanation.recomputed:
+        yield ExplanationRow("recomputed", _comparison(decision, explanation.recomputed))
 
 
 def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
@@ -220,11 +220,6 @@ def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
     if decision.mode is Mode.STRICT:
         return "none: no topic was rejected" + (", though the next one will be" if tokens < 0 else "")
     return "none: K is not below 0"
-
-
-def _recomputed_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
-    if explanation.recomputed:
-        yield ExplanationRow("recomputed", _comparison(explanation.decision, explanation.recomputed))
 
 
 def _comparison(decision: Decision, again: Recomputed) -> str:

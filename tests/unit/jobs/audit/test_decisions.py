@@ -8,7 +8,7 @@ import duckdb
 import msgspec
 import pytest
 
-from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, parse_decision_id, read_decisions
+from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, parse_decision_id, read_answers
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.quota_log import Window
@@ -221,4 +221,4 @@ def test_memory_that_is_used_up_while_rows_are_read_is_no_error_of_the_store(err
     rows = Mock()
     rows.project.return_value.to_arrow_reader.return_value = iter(lambda: (_ for _ in ()).throw(error), None)
     with pytest.raises(raised, match=str(error)):
-        list(read_decisions(rows))
+        list(read_answers(rows))

@@ -169,6 +169,12 @@ def test_a_changed_record_is_not_reproduced_and_what_differs_is_named(recorded, 
     assert differs == (names.split() if isinstance(names, str) else names)
 
 
+def test_a_record_whose_times_and_rates_overflow_is_not_reproduced():
+    before = replace(CHANGED[1].bucket_before, changed_at=2**63 - 1)
+    why = explain(replace(CHANGED[1], quota=1.7e308, bucket_before=before))
+    assert "tokens_before" in why.recomputed.differs
+
+
 quotas = st.sampled_from(
     [None, (5.0, {}), (10.0, {}), (0.1, {"burst": 3.0}), (5.0, {"burst": 500.0, "max_debt_ms": 7000})]
 )
