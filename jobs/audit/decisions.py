@@ -1,6 +1,6 @@
 """Reads the decisions table: a decision by its id, with its explanation, and the newest ones of a selection."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
@@ -142,11 +142,10 @@ def read_answers(rows: duckdb.DuckDBPyRelation, *, with_buckets: bool = True) ->
     """Yield the decisions of rows of the table, each with the time at which it was written to its topic [epoch ms].
 
     Columns that an older version lacks have their defaults. What is only counted is read faster without the bucket
-    before each decision.
+    before each decision; that of a late request stays, because its time is still the bucket's.
     """
-    fields = [name for name in Decision.__struct_fields__ if with_buckets or name != "bucket_before"]
     try:
-        for batch in rows.project(f"{_json(fields)}, epoch_ms(decided_at)").to_arrow_reader(_ROWS):
+        for batch in rows.project(f"{_json(with_buckets)}, epoch_ms(decided_at)").to_arrow_reader(_ROWS):
             decisions, times = (column.to_pylist() for column in batch.columns)
             yield from zip(map(_decode, decisions), times, strict=True)
     except OSError as error:  # Arrow's reader has the text of DuckDB's error alone
@@ -155,9 +154,11 @@ def read_answers(rows: duckdb.DuckDBPyRelation, *, with_buckets: bool = True) ->
         raise duckdb.OutOfMemoryException(str(error)) from None
 
 
-def _json(names: Sequence[str]) -> str:
-    """Return the JSON of a decision with these fields, in SQL."""
-    values = {name: f'"{name}"' for name in names}
+def _json(with_buckets: bool) -> str:  # noqa: FBT001
+    """Return the JSON of a decision in SQL."""
+    values = {name: f'"{name}"' for name in Decision.__struct_fields__}
+    if not with_buckets:
+        values["bucket_before"] = 'CASE WHEN bucket_before.updated_at > epoch_ms("timestamp") THEN bucket_before END'
     times = [field.name for field in DECISIONS.schema if isinstance(field.dataType, TimestampType)]
     values |= {name: f"epoch_ms({values[name]})" for name in times if name in values}
     values |= {name: f"coalesce({values[name]}, false)" for name in ("exempt", "apply")}

@@ -93,7 +93,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, request: MutationRequest, admitted: Sequence[bool], controller_throttle_ms: int) -> Self:
-        throttle = max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)  # KIP-219
+        throttle = told_throttle_ms(request, controller_throttle_ms)
         return cls(Outcome.of(admitted), admitted, controller_throttle_ms, throttle)
 
     def as_shadow(self) -> Shadow:

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, parse_decision_id, read_answers
+from jobs.audit.reader import open_table
+from jobs.audit.tables import DECISIONS
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.quota_log import Window
@@ -90,6 +92,16 @@ def test_a_row_of_an_older_program_is_explained_from_its_tokens(settings):
     append_rows(settings, "decisions", decision_row(msgspec.structs.replace(decision, bucket_before=None)))
     explanation = explain_decision(settings, decision.decision_id)
     assert ([charge.tokens for charge in explanation.charges], explanation.recomputed) == ([420], None)
+
+
+def test_decisions_that_are_only_counted_are_read_without_the_bucket_unless_they_are_late(settings):
+    requests = [resolved(80, at=at, offset=at % 2, partition=at % 2) for at in (NOON + 1, NOON)]
+    first, late = decide_all(*requests, algorithm=TokenBucket(Window(num=100)))[1]
+    append_rows(settings, "decisions", decision_row(first), decision_row(late))
+    with duckdb.connect() as db:
+        rows = db.from_arrow(open_table(settings, DECISIONS).dataset().to_table())
+        read = {decision.decision_id: decision for decision, _ in read_answers(rows, with_buckets=False)}
+    assert read == {first.decision_id: msgspec.structs.replace(first, bucket_before=None), late.decision_id: late}
 
 
 @pytest.mark.usefixtures("kept")
