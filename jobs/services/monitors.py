@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
 from jobs.metrics.queries import QueryObserver
 from jobs.spark.failures import reason_in
-from jobs.storage.deployment import claim_topics, record_checkpoint
+from jobs.storage.deployment import Deployment, claim_topics, record_checkpoint
 from jobs.storage.stored_files import Files
 from quota.errors import ClusterError, StoreError
 from quota.kafka.timing import Every
@@ -46,13 +46,16 @@ class _Writing:
 class CheckpointMonitor:
     """Records that a query has a checkpoint after its first finished batch, so that a later loss is noticed."""
 
-    def __init__(self, files: Files, observer: QueryObserver, query: str, version: int) -> None:
-        """Create the monitor of an observed query; poll it once more after the query has ended."""
+    def __init__(self, files: Files, observer: QueryObserver, query: str, version: int, known: Deployment) -> None:
+        """Create the monitor of an observed query; poll it once more after the query has ended.
+
+        Nothing is read or written if the deployment, as of the start of the query, has the checkpoint.
+        """
         self._files = files
         self._observer = observer
         self._query = query
         self._version = version
-        self._is_recorded = False
+        self._is_recorded = known.checkpoints.get(query) == version
         self._writing = _Writing(f"record the checkpoint of {query}")
 
     def poll(self) -> None:

@@ -126,7 +126,7 @@ def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[St
 
 def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[], None]:
     """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
-    checkpoint = CheckpointMonitor(session.files, observer, ENFORCE, STATE_VERSION)
+    checkpoint = CheckpointMonitor(session.files, observer, ENFORCE, STATE_VERSION, session.deployment)
     user_topics = UserTopicsMonitor(session.files, session.settings, session.topics)
 
     def poll() -> None:

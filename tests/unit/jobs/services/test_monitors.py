@@ -57,10 +57,16 @@ def user_topics(files, topics):
 
 
 @pytest.fixture
-def checkpoint(files):
+def observer():
+    """An observer of a query that has finished a batch."""
     observer = QueryObserver(Settings())
     observer.observations = {"enforce": QueryObservation(has_checkpoint=True)}
-    return CheckpointMonitor(files, observer, "enforce", 2)
+    return observer
+
+
+@pytest.fixture
+def checkpoint(files, observer):
+    return CheckpointMonitor(files, observer, "enforce", 2, Deployment(checkpoints={"enforce": 1}))
 
 
 @pytest.mark.parametrize("error", [StoreError(), OSError(28, "No space left on device")])
@@ -82,6 +88,11 @@ def test_topics_and_checkpoints_are_recorded_when_the_store_answers_again(
     assert all(line.endswith(": retrying") and "\n" not in line for line in lines)
     files.error = StoreError("it is not written again")
     checkpoint.poll()
+
+
+def test_a_checkpoint_that_was_known_at_the_start_is_not_recorded_again(files, observer):
+    files.error = ConnectionRefusedError("nothing is to be read")
+    CheckpointMonitor(files, observer, "enforce", 2, Deployment(checkpoints={"enforce": 2})).poll()
 
 
 def test_a_recreated_topic_ends_the_job_and_a_cluster_that_does_not_respond_does_not(topics, user_topics):
