@@ -12,6 +12,7 @@ from pyspark.sql.types import TimestampType
 
 from jobs.audit.reader import open_table, read_errors, to_datetime
 from jobs.audit.tables import DEAD_LETTERS, DECISIONS
+from quota.admission.order import in_order, position_of
 from quota.errors import BadInput, NotFound
 from quota.explanation.explanation import Explanation, explain
 from quota.records.decision import Decision, Outcome
@@ -103,7 +104,7 @@ class AuditedDecisions:
         return next(iter(to_decisions(self._table.at(source))), None)
 
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
-        """Return the newest decisions of a selection, in the order of their requests' times."""
+        """Return the newest decisions of a selection, those of each partition in its order."""
         decisions: list[Decision] = []
         for day in reversed(self._table.dates()):
             if len(decisions) == limit:
@@ -112,24 +113,18 @@ class AuditedDecisions:
                 continue
             of_day = self._table.dataset(day, day).filter(selection.condition())
             if ids := _newest_ids(of_day, selection, limit - len(decisions)):
-                decisions = [*_read(of_day, ids), *decisions]
-        return decisions
+                decisions += to_decisions(of_day.to_table(filter=ds.field("decision_id").isin(ids)))
+        return in_order((position_of(decision), decision) for decision in decisions)
 
 
 def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[str]:
-    """Return the ids of the newest decisions of a day, in order; it may have millions, which are not held in memory."""
-    order = ", ".join(f"{name} DESC" for name in ('"timestamp"', *_ORDER))
+    """Return the ids of the newest decisions of a day, which may have millions."""
+    order = ", ".join(f"{name} DESC" for name in (NEWEST, *_ORDER))
     columns = _POSITION if selection.topic is None else _POSITION | _TOPICS
     with duckdb.connect() as db:
         positions = db.from_arrow(of_day.scanner(columns=columns).to_reader())
         newest = positions.filter(selection.of_topic()).order(order).limit(count).project("decision_id").fetchall()
-    return [decision_id for (decision_id,) in reversed(newest)]
-
-
-def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
-    decisions = to_decisions(of_day.to_table(filter=ds.field("decision_id").isin(ids)))
-    by_id = {decision.decision_id: decision for decision in decisions}
-    return (by_id[decision_id] for decision_id in ids)
+    return [decision_id for (decision_id,) in newest]
 
 
 def to_decisions(rows: pa.Table) -> list[Decision]:

@@ -7,8 +7,8 @@ from itertools import takewhile
 
 import msgspec
 
-from jobs.metrics.totals import MutationCounts, position_of
-from quota.admission.order import Position, in_order
+from jobs.metrics.totals import MutationCounts
+from quota.admission.order import Position, in_order, position_of
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.text import legible

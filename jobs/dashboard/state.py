@@ -13,8 +13,8 @@ import msgspec
 from jobs.audit.quota_history import ChangeDescriber, DescribedChange
 from jobs.dashboard.decisions import LAST_HOUR, RecentDecisions, Span, Summary, summarize
 from jobs.dashboard.tenants import Tenants
-from jobs.metrics.totals import MutationCounts, position_of
-from quota.admission.order import RunningOrder
+from jobs.metrics.totals import MutationCounts
+from quota.admission.order import RunningOrder, position_of
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.dead_letter import DeadLetter

@@ -9,7 +9,7 @@ from typing import Self
 
 import msgspec
 
-from quota.admission.order import Position, RunningOrder
+from quota.admission.order import RunningOrder, position_of
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Samples
 from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.records.dead_letter import DeadLetter
@@ -56,12 +56,6 @@ class MutationCounts(msgspec.Struct, frozen=True):
     def mutations(self) -> int:
         """Admitted and rejected mutations."""
         return self.mutations_admitted + self.mutations_rejected
-
-
-def position_of(decision: Decision) -> Position:
-    """Return the position of a decision's request in its bucket."""
-    source = decision.source
-    return Position(decision.timestamp, source.topic, source.partition, source.offset)
 
 
 class LastDecision:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
+from quota.records.decision import Decision
+
 T = TypeVar("T")
 
 
@@ -13,6 +15,12 @@ class Position(NamedTuple):
     topic: str
     partition: int
     offset: int
+
+
+def position_of(decision: Decision) -> Position:
+    """Return the position of a decision's request in its bucket."""
+    source = decision.source
+    return Position(decision.timestamp, source.topic, source.partition, source.offset)
 
 
 class RunningOrder:
