@@ -20,6 +20,7 @@ from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.spark import claimed_deployment
 from jobs.spark.queries import await_queries, check_queries, stop_after_batch
 from jobs.storage.files import DeploymentSession
+from quota.admission.order import in_order, position_of
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
@@ -126,7 +127,7 @@ class _Example:
             query = start_audit(self._session, once=True)
             await_queries(threading.Event(), [query])
             rows = open_table(self._settings, DECISIONS).dataset().to_table()
-            stored = sorted(to_decisions(rows), key=lambda decision: (decision.timestamp, decision.source.offset))
+            stored = in_order((position_of(decision), decision) for decision in to_decisions(rows))
             dead = open_table(self._settings, DEAD_LETTERS).dataset().count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
         for decision in stored:
