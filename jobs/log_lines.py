@@ -34,13 +34,11 @@ _OWN = ("jobs", "quota")
 
 _FORMAT_VARIABLE = "MUTATION_QUOTA__LOGGING__FORMAT"
 
-
 _RUST_LOG, _QUIET = "RUST_LOG", "error"
 """The variable from which deltalake reads the level of its log when it is imported.
 
 Its warnings, such as a page on each attempt to find credentials in the cloud, are repeated by the error after them.
 """
-
 
 Context = Callable[[], Mapping[str, Any]]
 

@@ -56,7 +56,6 @@ _COUNTS = ("dataCount", "stateCount")
 Value = tuple[Any, ...]
 """A row of the state's schema."""
 
-
 StateRow = tuple[str | None, bytes | None, bytes | None, int | None]
 """A state that is returned to Spark: properties, key, value, old timeout; all None in padding rows."""
 
@@ -125,7 +124,6 @@ _Row = tuple[Any, ...]
 """The values of an answer, in the order of its columns."""
 _Result = tuple[Iterable[_Row], SentState]
 """The answers to a key, and its state, which may change until the last answer is consumed."""
-
 
 AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[_Row]]
 """Returns the answers to the rows of a key, and may update its state."""

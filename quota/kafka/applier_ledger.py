@@ -24,7 +24,6 @@ _BATCHES = 2
 _OFFSETS_PER_RESULT = 2
 """Each transaction also ends with a marker, which occupies an offset of the results topic."""
 
-
 _TRANSACTION_SECONDS = 900.0
 
 

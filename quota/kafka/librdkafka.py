@@ -37,7 +37,6 @@ _CAUSE_POLL_SECONDS = 0.1
 _CAUSE_SECONDS = 3.0
 """How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
 
-
 _STATE = re.compile(r" \(after \d+ms in state \w+\)")
 _BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
 """Parts of librdkafka's messages that are of no use to an operator."""

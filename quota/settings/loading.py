@@ -39,7 +39,6 @@ _KEY_OF_TABLE = "[key]"
 
 _SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}
 
-
 _QUOTED = re.compile(r"""^(["'])(.*)\1$""")
 """A key in quotes, as TOML needs them for a name with dots."""
 

@@ -17,7 +17,6 @@ _SHORTEST_MASKED = 6  # shorter values are words such as true, and parts of othe
 _LOGIN = re.compile(r"(?i)\b(https?://)[^\s/?#@]+@|\b([a-z][a-z0-9+.-]*://)[^\s/?#@]*:\S*@")
 """The login of a URL, `user:password@`; of HTTP also a token alone. `abfss://container@account` has none."""
 
-
 _PARAMETER = re.compile(rf"(?i)((?:^|[?&;,\s])(?=[a-z_])[\w.-]*(?:{SECRET_NAME.removeprefix('(?i)')})[\w.-]*=)[^&;]+")
 """A parameter of a URL or of another text, such as `?token=...` or `;password=...`, up to the next one."""
 

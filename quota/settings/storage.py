@@ -138,10 +138,6 @@ class StorageSettings(Section):
         """Return the path of a Delta table."""
         return f"{self.url}/{table_folder(name)}"
 
-    def checkpoint(self, query: str, version: int) -> str:
-        """Return the path of a query's first checkpoint."""
-        return f"{self.url}/{checkpoint_folder(query, version)}"
-
     def hadoop(self) -> dict[str, str]:
         """Return the options as Spark properties (`spark.hadoop.*`)."""
         return {f"spark.hadoop.{name}": value for name, value in self._options().items()}

@@ -12,6 +12,7 @@ from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
 from quota.settings.connection import Connection
+from quota.settings.storage import checkpoint_folder
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
 from tests.evidence.chaos.processes import Job
@@ -69,7 +70,7 @@ class BrokerKiller:
         self.settings = settings
         self._log = log
         self._notify = notify
-        self._commits = Path(settings.storage.checkpoint(ENFORCE, STATE_VERSION)) / "commits"
+        self._commits = Path(settings.storage.url, checkpoint_folder(ENFORCE, STATE_VERSION)) / "commits"
         self._start()
 
     def kill(self, node):

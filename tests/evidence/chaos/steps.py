@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jobs.audit.query import VERSION as AUDIT_VERSION
 from jobs.query_names import AUDIT, ENFORCE
+from quota.settings.storage import checkpoint_folder
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.records import Reader, source_of
 
@@ -74,8 +75,8 @@ class Watch:
         self._answers = Reader(settings, [topics.decisions, topics.dead_letters])
         self._requests = Reader(settings, [topics.requests])
         self._answered = set()
-        self._enforce = Path(settings.storage.checkpoint(ENFORCE, STATE_VERSION))
-        self._audit = Path(settings.storage.checkpoint(AUDIT, AUDIT_VERSION))
+        self._enforce = Path(settings.storage.url, checkpoint_folder(ENFORCE, STATE_VERSION))
+        self._audit = Path(settings.storage.url, checkpoint_folder(AUDIT, AUDIT_VERSION))
         self._table = Path(settings.storage.table("decisions"))
         self._partitions = settings.enforce.state_partitions
 

@@ -28,6 +28,7 @@ from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
+from quota.settings.storage import checkpoint_folder
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
@@ -221,9 +222,8 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
         for user, partitions in (("alice", 1), ("bob", 11)):
             produce(by_topic, request_topic(user, topics), request_json(partitions, user=user, request_id=request_id))
         enforce(by_topic)
-    Path(
-        by_topic.storage.checkpoint(ENFORCE, STATE_VERSION), "commits", str(batches - 1)
-    ).unlink()  # as a kill leaves it
+    commits = Path(by_topic.storage.url, checkpoint_folder(ENFORCE, STATE_VERSION), "commits")
+    Path(commits, str(batches - 1)).unlink()  # as a kill leaves it
     delete(by_topic, request_topic("alice", topics))
     with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
         enforce(by_topic)
