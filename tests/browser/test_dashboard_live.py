@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from quota.kafka.quotas.log import KafkaQuotas, QuotaLog, read_log
+from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests_and_answers import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
@@ -22,19 +22,6 @@ from tests.support.programs import command_line
 from tests.support.waiting import until
 
 ALICE = QuotaEntity("alice")
-
-
-class FollowingStandIn(StandIn):
-    """Decides requests by the quota log, as the job does, instead of its own quotas."""
-
-    def __enter__(self):
-        self._log = QuotaLog(KafkaQuotas.from_settings(self._settings, 10.0))
-        return super().__enter__()
-
-    def _decide(self, record):
-        self._log.read_to_end()
-        self._quotas = self._log.quotas
-        return super()._decide(record)
 
 
 @pytest.fixture
@@ -69,7 +56,8 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(ALICE, 1.0, altered_by="ann", comment="as agreed"))
     _, url = dashboard()
-    with FollowingStandIn(deployment):
+    with StandIn(deployment) as job:
+        job.read_quotas()
         browser.get(url)
         until(lambda: text(browser, "#contact") == "Live")
         until(lambda: len(rows(browser, "changes-table")) == 1)

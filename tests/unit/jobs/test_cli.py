@@ -4,7 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.cli.quotas.changes import print_count, tally
+from jobs.cli.quotas.changes import tally
 from jobs.cli.quotas.kafka_configs import ConfigChange
 from jobs.status import assembly
 from quota.errors import MutationQuotaError, NotFound
@@ -143,24 +143,9 @@ def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_for
     timeline = QuotaTimeline()
     timeline.add(to_change(QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=2000), 1000))
 
-    class Log:
-        now = 1500
-
-    Log.timeline = timeline
-    monkeypatch.setattr(log, "read_log", lambda _: Log)
+    monkeypatch.setattr(log, "read_log", lambda _: Mock(now=1500, timeline=timeline))
     lines = run("quotas", "describe", "--user", "alice").stdout.splitlines()
     assert lines[:2] == ["No matching quota is in force.", "Scheduled changes:"]
-
-
-def test_changes_are_counted_in_words_that_fit_the_number(capsys):
-    step = Step(QuotaRecord(QuotaEntity("alice"), None), None, None)
-    for count, dry_run in ((0, True), (1, True), (2, False)):
-        print_count([step] * count, dry_run=dry_run)
-    assert capsys.readouterr().out.splitlines() == [
-        "Nothing to change.",
-        "1 change would be made: 1 removed.",
-        "2 changes made: 2 removed.",
-    ]
 
 
 def test_changes_are_counted_by_kind():

@@ -48,19 +48,9 @@ def test_jars_are_those_of_installed_packages(installed):
     spark = installed("spark", "b.jar", "a.jar")
     assert spark_jars("") == [spark / "a.jar", spark / "b.jar"]
     assert rejection(spark_jars, "", s3=True).endswith("pip install 'kafka-mutation-quota[s3]'")
+    check_extras("enforce", "spark")
     s3 = installed("s3", "c.jar")
     assert spark_jars("") == spark_jars("", s3=True) == [spark / "a.jar", spark / "b.jar", s3 / "c.jar"]
-
-
-def test_a_message_names_the_extras_that_are_missing(installed):
-    assert (
-        rejection(jars_folder, "")
-        == "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"
-    )
-    wanted = "demo needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"
-    assert rejection(check_extras, "demo", "spark", "broker") == wanted
-    installed("spark"), installed("broker")
-    check_extras("demo", "spark", "broker")
 
 
 def test_a_missing_package_is_named_with_its_extra():

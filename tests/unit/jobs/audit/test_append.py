@@ -102,13 +102,6 @@ def test_the_first_copy_of_a_record_stays(settings):
     assert [row["outcome"] for row in read_table(settings, "decisions")] == ["ADMITTED"]
 
 
-def test_the_same_offset_in_another_partition_or_topic_is_another_record(settings):
-    audit(settings, [decision(1)])
-    other = {"topic": "others", "partition": 0, "offset": 1}
-    audit(settings, [decision(1, partition=1), decision(1, source=other, decision_id="others-0-1")])
-    assert sorted(ids(settings)) == ["others-0-1", "t-0-1", "t-1-1"]
-
-
 def test_a_dead_letter_is_stored_once_although_its_copies_have_different_dates(settings):
     """A record without a timestamp gets that of its copy."""
     for day in (0, 1):

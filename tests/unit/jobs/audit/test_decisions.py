@@ -1,7 +1,6 @@
 """Decisions out of the tables, without Spark: one with its explanation, and the newest of a selection."""
 
 import json
-import shutil
 from unittest.mock import Mock
 
 import duckdb
@@ -28,13 +27,9 @@ def options(root):
     return [f"storage.root={root}", "quota.window_num=100"]
 
 
-def settings_of(root):
-    return load_settings(options(root), environment={}, with_default_file=False)
-
-
 @pytest.fixture
 def settings(tmp_path):
-    return settings_of(tmp_path)
+    return load_settings(options(tmp_path), environment={}, with_default_file=False)
 
 
 def decisions_at(*times, **fields):
@@ -42,24 +37,14 @@ def decisions_at(*times, **fields):
     return decide_all(*requests, algorithm=TokenBucket(Window(num=100)))[1]
 
 
-@pytest.fixture(scope="module")
-def _kept(tmp_path_factory):
-    root = tmp_path_factory.mktemp("kept")
-    settings = settings_of(root)
+@pytest.fixture
+def kept(settings):
+    """Eight decisions of alice's at noon of two days, and what else is in such tables."""
     decisions = decisions_at(*[NOON] * 7, NOON + DAY)
     append_rows(settings, "decisions", *map(decision_row, decisions[:4]))
     append_rows(settings, "decisions", *map(decision_row, decisions[4:]))
     letter = {"source": {"topic": "mutation-requests", "partition": 0, "offset": 50}, "timestamp": NOON}
     append_rows(settings, "dead_letters", letter | {"error": "topics: missing", "value": "{}"})
-    return root, decisions
-
-
-@pytest.fixture
-def kept(_kept, tmp_path):
-    """Eight decisions of alice's at noon of two days, and what else is in such tables."""
-    root, decisions = _kept
-    shutil.copytree(root, tmp_path, dirs_exist_ok=True)
-    return decisions
 
 
 @pytest.mark.usefixtures("kept")
@@ -135,9 +120,9 @@ def test_an_id_without_a_decision_is_reported_as_what_it_is(tmp_path, offset, me
     assert str(error.value) == message
 
 
-@pytest.fixture(scope="module")
-def _listed(tmp_path_factory):
-    root = tmp_path_factory.mktemp("listed")
+@pytest.fixture
+def listed(settings):
+    """Requests of alice and bob on three days, with the clock set back after alice's; her second is rejected."""
     offset = 0
     for user, times in (("alice", (NOON, NOON, NOON + 2 * DAY)), ("bob", (NOON + DAY, NOON + 2 * DAY - 1))):
         requests = [
@@ -145,15 +130,8 @@ def _listed(tmp_path_factory):
             for number, at in enumerate(times)
         ]
         offset += len(times)
-        for decision in decide_all(*requests, algorithm=TokenBucket(Window()))[1]:
-            append_rows(settings_of(root), "decisions", decision_row(decision))
-    return root
-
-
-@pytest.fixture
-def listed(_listed, settings, tmp_path):
-    """Requests of alice and bob on three days, with the clock set back after alice's; her second is rejected."""
-    shutil.copytree(_listed, tmp_path, dirs_exist_ok=True)
+        decisions = decide_all(*requests, algorithm=TokenBucket(Window()))[1]
+        append_rows(settings, "decisions", *map(decision_row, decisions))
     return AuditedDecisions(settings)
 
 

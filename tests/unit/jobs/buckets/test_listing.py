@@ -50,10 +50,6 @@ def test_infinite_times_are_bounded():
     assert (row.debt_ends_in_ms, row.full_in_ms) == (MAX_THROTTLE_MS, MAX_THROTTLE_MS)
 
 
-def test_buckets_with_the_lowest_tokens_come_first():
-    assert choose() == ([ALICE, PAY, TOOL, BOB], 0)
-
-
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [

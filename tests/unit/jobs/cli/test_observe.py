@@ -77,12 +77,6 @@ def test_a_snapshot_gives_the_cost_of_earlier_topics(log):
     assert summary["mutations_by_operation"]["DELETE_TOPICS"] == 12
 
 
-def test_the_requests_are_reported(log):
-    imported(log)
-    done = run("report", "--requests", "requests.jsonl", "--output-file", "report.html", cwd=log)
-    assert done.stdout.startswith("Wrote report.html: 3 requests of 2026-11-22T17:39:50")
-
-
 def test_a_failure_leaves_no_file(log):
     assert imported(log, "quotas.yaml").returncode == 2
     assert not list(log.glob("*requests*"))

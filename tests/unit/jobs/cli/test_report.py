@@ -8,9 +8,8 @@ from typer.testing import CliRunner
 
 from jobs.cli.program import app
 from quota import __version__
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import MutationQuotaError
 from tests.support.factories import request_json
-from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 from tests.support.tables import DAY, HOUR, data_of, decision, letter, write_tables
 
@@ -99,14 +98,3 @@ def test_a_table_of_an_older_version_is_named_with_what_upgrades_it(report, sett
     error = r"has version 3, and this program reads version 6; upgrade it with mutation-quota audit --once"
     with pytest.raises(MutationQuotaError, match=error):
         report()
-
-
-def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypatch):
-    write_tables(settings, decisions=[decision(DAY)])
-    page = tmp_path / "page.html"
-    page.write_text("an old one")
-    fill_disk(monkeypatch)
-    with pytest.raises(BadInput, match=f"^--output-file {page}: No space left on device$"):
-        report()
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["page.html"]
-    assert page.read_text() == "an old one"

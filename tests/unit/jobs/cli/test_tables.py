@@ -81,11 +81,6 @@ def test_a_value_is_printed_by_its_type_and_cannot_control_the_terminal(printed,
     assert printed([Item("pear", value=value)], {"VALUE": "value"}) == ["VALUE", cell]
 
 
-def test_a_field_of_a_part_is_missing_where_the_part_is(printed):
-    columns = {"NAME": "name", "RATE": "quota.rate"}
-    assert printed([Item("a", Rate(12.25)), Item("b")], columns) == ["NAME RATE", "a 12.25", "b -"]
-
-
 def test_an_optional_column_is_left_out_if_no_item_has_it(printed):
     columns = {"NAME": "name", "RATE": "quota.rate", "VALUE": "value"}
     assert printed([Item("a")], columns, optional=("VALUE",)) == ["NAME RATE", "a -"]
@@ -146,32 +141,10 @@ def on_terminal(monkeypatch, capsys):
     return lines
 
 
-def test_a_table_that_fits_is_whole(on_terminal):
-    assert on_terminal(41, optional=("WHY",)) == [
-        "NAME        RATE  WHY",
-        "payments  12,345  as agreed with the team",
-        "x              1",
-    ]
-
-
 def test_a_narrow_table_wraps_sentences_between_words(on_terminal):
     assert on_terminal(38, optional=("WHY",))[1:3] == [
         "payments  12,345  as agreed with the",
         "                  team",
-    ]
-
-
-def test_a_narrower_table_lacks_columns_in_a_fixed_order_and_says_which_and_how_to_see_them(on_terminal):
-    assert on_terminal(30, optional=("WHY", "RATE")) == [
-        "NAME        RATE",
-        "payments  12,345",
-        "x              1",
-        "Not shown: WHY (wider",
-        "  terminal, or --output json)",
-    ]
-    assert on_terminal(30, optional=("RATE", "WHY"))[:2] == [
-        "NAME      WHY",
-        "payments  as agreed with the",
     ]
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socket
 import subprocess
 import threading
 
@@ -21,15 +20,6 @@ from tests.support.programs import command_line
 from tests.unit.jobs.dashboard.conftest import DEBT, REJECTED, fill
 
 UNREACHABLE = ("kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
-
-
-@pytest.fixture
-def taken():
-    """A port in use."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening.getsockname()[1]
 
 
 @pytest.fixture
@@ -63,15 +53,15 @@ def test_a_server_that_fails_ends_the_program_with_an_error(monkeypatch, caplog)
     assert caplog.messages[0] == "the server of the dashboard has failed"
 
 
-def test_a_port_in_use_is_one_line(taken):
-    with pytest.raises(BadInput) as raised, serve_dashboard(settings(f"dashboard.port={taken}")):
+def test_a_port_in_use_is_one_line(port_in_use):
+    with pytest.raises(BadInput) as raised, serve_dashboard(settings(f"dashboard.port={port_in_use}")):
         pass
-    assert str(raised.value) == f"dashboard.port: 127.0.0.1:{taken} is in use; 0 selects a free port"
+    assert str(raised.value) == f"dashboard.port: 127.0.0.1:{port_in_use} is in use; 0 selects a free port"
 
 
-def test_a_free_port_is_chosen_if_none_is_configured(taken):
-    with serve_dashboard(settings(f"dashboard.port={taken}"), any_port=True) as url:
-        assert not url.endswith(f":{taken}/")
+def test_a_free_port_is_chosen_if_none_is_configured(port_in_use):
+    with serve_dashboard(settings(f"dashboard.port={port_in_use}"), any_port=True) as url:
+        assert not url.endswith(f":{port_in_use}/")
         assert httpx2.get(url).status_code == 200
 
 

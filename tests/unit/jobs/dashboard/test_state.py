@@ -10,10 +10,8 @@ from jobs.dashboard.state import PageState, View
 from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.records.dead_letter import DeadLetter
 from quota.records.decision import read_decision
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
-from quota.records.record import Source
 from quota.records.request import Observed
 from quota.settings import load_settings
 from tests.support.factories import START, decided
@@ -181,22 +179,6 @@ def test_a_tenant_without_a_quota_has_no_level():
     assert (row.level, row.name, row.admitted) == (None, "all without a quota", 7)
 
 
-def test_dead_letters_are_counted_and_the_last_one_is_shown():
-    state = make_state()
-    letter = DeadLetter(error="topics: missing", value="{}", timestamp=START, source=Source("mutation-requests", 0, 0))
-    state.record(letter, START)
-    news = page_data(state)
-    assert (news["intervals"][0].letters, news["letter"]) == (1, "topics: missing")
-
-
-def test_data_older_than_an_hour_is_dropped():
-    state = filled(DEBT)
-    assert page_data(state)["buckets"] == 1
-    state.refresh(START + HOUR + 10_000, quotas_of(FIVE), changed=False)
-    news = page_data(state, START + HOUR + 10_000)
-    assert (news["intervals"], news["decisions"], news["tenants"], news["buckets"]) == ([], [], [], 0)
-
-
 def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.decisions.KEPT_DECISIONS", 100)
     decisions = [decided(1, at=START + number, offset=number) for number in range(120)]
@@ -235,16 +217,6 @@ def test_after_a_clock_was_set_back_decisions_are_in_the_order_of_their_bucket(a
     state = filled(*(decisions[number] for number in arrival), now=START + 2000)
     assert [each.id for each in state.of_bucket('["alice",""]', 9)["decisions"]] == ids[::-1]
     assert [read_decision(record).decision_id for record in state.records()] == ids
-
-
-def test_after_a_clock_was_set_back_a_tenant_has_the_level_of_the_later_offset():
-    state = filled(decided(60, at=START + 1000), decided(1, at=START, state=-50.0, offset=1), now=START + 1000)
-    news = page_data(state, START + 1000)
-    assert [row.level for row in news["tenants"]] == [BucketLevel(-50.0, START, 5.0, 55.0)]
-    assert [(each.id, each.place) for each in news["decisions"]] == [
-        ("mutation-requests-0-1", START + 1000),
-        ("mutation-requests-0-0", START + 1000),
-    ]
 
 
 def test_an_observed_request_has_no_latency_and_throttles_nobody():

@@ -42,10 +42,6 @@ def test_requests_are_decided_again_as_if_the_quota_had_been_in_force(quota, dec
     assert tried(quota, *decisions).tried == totals
 
 
-def test_the_decisions_as_recorded_are_counted_beside_them():
-    assert tried(Quota(10.0), *DECISIONS).recorded == Totals(3, 1, 70, 10, 0.5, 0, 0, peak=60)
-
-
 def test_tenants_that_are_not_affected_are_omitted():
     bob = replace(decided(7, rate=None, at=START, offset=9), user="bob")
     trial = tried(Quota(10.0), *DECISIONS, bob)

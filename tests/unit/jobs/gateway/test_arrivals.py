@@ -16,20 +16,14 @@ from jobs.gateway.server import GatewayServer, Listener
 from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
-from tests.support.broker import Authority
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.certificates import own_certificate
+from tests.unit.jobs.gateway.conftest import own_certificate
 from tests.unit.quota.gateway.play import make_context
 
 HOST = "127.0.0.1"
 GARBAGE = b"\xff\xff\xff\xff"
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("tls") / "authority")
 
 
 @pytest.fixture(params=["plaintext", "TLS"])
@@ -39,20 +33,15 @@ def trusting(request, authority):
 
 
 @pytest.fixture
-def seconds():
-    """The time that a client has for its handshake."""
-    return 30.0
+def limits():
+    """The time that a client has for its handshake [s], and the maximum number of connections."""
+    return 30.0, 100
 
 
 @pytest.fixture
-def most():
-    """The maximum number of connections."""
-    return 100
-
-
-@pytest.fixture
-def settings(authority, trusting, seconds, most, monkeypatch):
+def settings(authority, trusting, limits, monkeypatch):
     """The gateway's settings."""
+    seconds, most = limits
     monkeypatch.setattr("jobs.gateway.server._AUTHENTICATION_SECONDS", seconds)
     return GatewaySettings(max_connections=most, **(own_certificate(authority) if trusting else {}))
 
@@ -111,8 +100,8 @@ async def test_a_client_that_leaves_within_its_handshake_is_counted(gateway, aut
     assert stats.closed == {"tls": 1}
 
 
-@pytest.mark.parametrize(("most", "trusting"), [(1, "TLS")], indirect=["trusting"])
-@pytest.mark.parametrize(("end", "seconds"), [("closed", 30.0), ("reset", 30.0), ("late", 1.5)])
+@pytest.mark.parametrize("trusting", ["TLS"], indirect=True)
+@pytest.mark.parametrize(("end", "limits"), [("closed", (30.0, 1)), ("reset", (30.0, 1)), ("late", (1.5, 1))])
 @pytest.mark.parametrize("begun", [b"", b"\x16\x03\x01\x02\x00"], ids=["nothing", "handshake"])
 async def test_a_connection_counts_from_its_acceptance_until_it_ends(gateway, begun, end):
     """Also while its handshake is awaited."""

@@ -14,9 +14,9 @@ from quota.errors import BadInput
 from quota.gateway.stats import GatewayStats
 from quota.settings.connection import Security
 from quota.settings.principals import PrincipalRules
-from tests.support.broker import Authority
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
+from tests.unit.jobs.gateway.conftest import hang_up
 
 HOST = "127.0.0.1"
 
@@ -102,19 +102,9 @@ async def test_a_listener_that_requests_no_certificates_although_they_identify_t
         await advertised_addresses(*asked, by_certificates, None, 1.0)
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    authority = Authority(tmp_path_factory.mktemp("tls") / "authority")
-    return authority, authority.sign("broker", HOST)
-
-
-async def serve(_reader, writer):
-    writer.close()
-
-
 async def handshake(server, client):
     """Connect once, as the gateway does."""
-    async with await asyncio.start_server(serve, HOST, 0, ssl=server) as listening:
+    async with await asyncio.start_server(hang_up, HOST, 0, ssl=server) as listening:
         try:
             reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
             await reader.read()

@@ -17,9 +17,8 @@ from jobs.gateway.server import GatewayServer, Listener
 from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
-from tests.support.broker import Authority
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.certificates import own_certificate
+from tests.unit.jobs.gateway.conftest import own_certificate
 from tests.unit.quota.gateway.play import make_context
 
 pytestmark = pytest.mark.anyio
@@ -123,11 +122,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(protocol, tmp_path, tls):
+async def served(protocol, authority, tls):
     """Yield a gateway with clients, which the kernel gives little space to send."""
     settings, encryption, broker_tls, client_tls = GatewaySettings(), Encryption(), None, None
     if tls:
-        authority = Authority(tmp_path / "authority")
         settings = GatewaySettings(**own_certificate(authority))
         encryption = make_encryption(settings, Security("SASL_SSL", ssl_ca=authority.path.read_text()))
         client_tls, broker_tls = ssl.create_default_context(cafile=str(authority.path)), encryption.clients
@@ -168,10 +166,10 @@ TLS = [None, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 @pytest.mark.parametrize("tls", TLS, ids=str)
 @pytest.mark.usefixtures("limited")
-async def test_all_connections_together_buffer_little_for_peers_that_do_not_read(protocol, tmp_path, tls, monkeypatch):
+async def test_all_connections_together_buffer_little_for_peers_that_do_not_read(protocol, authority, tls, monkeypatch):
     """First for a hung broker, then for clients that do not read; others are served, and then all is as before."""
     most = LIMIT + CLIENTS * 3 * buffers.CROWDED_BYTES
-    async with served(protocol, tmp_path, tls) as scene:
+    async with served(protocol, authority, tls) as scene:
         made, broker, clients = scene.made, scene.broker, scene.clients
         before = limits(made)
         monkeypatch.setattr(buffers, "_RELIEVED_BYTES", -1)  # what kernels take later is no relief
@@ -200,9 +198,9 @@ async def test_all_connections_together_buffer_little_for_peers_that_do_not_read
 
 @pytest.mark.parametrize("tls", TLS, ids=str)
 @pytest.mark.usefixtures("limited")
-async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(protocol, tmp_path, tls, monkeypatch):
+async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(protocol, authority, tls, monkeypatch):
     """Between the end of a transport and that of its connection, the gateway is no longer crowded."""
-    async with served(protocol, tmp_path, tls) as scene:
+    async with served(protocol, authority, tls) as scene:
         sending = await scene.fill(3000, 0.003)  # TLS holds some of them
         await settled(scene.made)
         monkeypatch.setattr(buffers, "_RELIEVED_BYTES", 10 * CLIENTS * ONE)

@@ -1,7 +1,6 @@
 """A client's connection without sockets: reading, buffering and closing."""
 
 import asyncio
-import logging
 import socket
 import struct
 
@@ -9,7 +8,6 @@ import pytest
 
 from jobs.gateway.buffers import limit_received
 from quota.errors import BadInput
-from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionReply
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.support.waiting import eventually
@@ -210,20 +208,6 @@ async def test_a_reply_reaches_the_client_and_the_counts(on, reply, error, muted
     assert (topic["errorMessage"] or "").startswith(error[1])
     stats = on.play.context.stats
     assert (stats.muted_ms, stats.undecided) == (muted_ms, undecided)
-
-
-def test_silence_is_logged_once_until_a_decision_is_received(caplog):
-    stats = GatewayStats()
-    with caplog.at_level(logging.INFO):
-        for _ in range(2):
-            stats.add_reply(DecisionReply())
-        stats.add_decision(None)  # a late one
-        for seconds in (0.1, 0.2):
-            stats.add_decision(seconds)
-        stats.add_reply(DecisionReply())
-    silent = "no decision in time; check that mutation-quota enforce is running"
-    assert caplog.messages == [silent, "receiving decisions again", silent]
-    assert (stats.undecided, stats.late) == (3, 1)
 
 
 async def test_a_broker_that_disconnects_closes_the_client(on):

@@ -16,25 +16,15 @@ from quota.settings import load_settings
 from quota.settings.connection import Security
 from tests.support.broker import Authority, Certificate
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.certificates import relink
+from tests.unit.jobs.gateway.conftest import hang_up, relink
 
 HOST = "127.0.0.1"
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    authority = Authority(tmp_path_factory.mktemp("tls") / "authority")
-    return authority, authority.sign("broker", HOST)
-
-
-async def serve(_reader, writer):
-    writer.close()
 
 
 async def serial_seen(server, authority):
     """Return the serial number of the certificate that a client sees."""
     client = ssl.create_default_context(cafile=str(authority.path))
-    async with await asyncio.start_server(serve, HOST, 0, ssl=server) as listening:
+    async with await asyncio.start_server(hang_up, HOST, 0, ssl=server) as listening:
         _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
         serial = writer.get_extra_info("peercert")["serialNumber"]
         writer.close()

@@ -13,7 +13,7 @@ from quota.gateway.certificates import alternative_names_of, encode, name_of, se
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
 from tests.support.broker import Authority
-from tests.unit.jobs.gateway.certificates import relink
+from tests.unit.jobs.gateway.conftest import relink
 
 HOST = "127.0.0.1"
 NOW = 1_900_000_000.0
@@ -22,11 +22,6 @@ KEYS = {
     "RSA": ("-newkey", "rsa:2048"),
     "Ed25519": ("-newkey", "ed25519"),
 }
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("issuer") / "authority")
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ from quota.errors import BadInput, ClusterError
 from quota.gateway.addresses import Addresses
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
-from tests.support.broker import Authority
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.certificates import own_certificate
+from tests.unit.jobs.gateway.conftest import own_certificate
 from tests.unit.quota.gateway.play import make_context
 
 
@@ -63,10 +62,9 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch)
 
 
 @pytest.mark.anyio
-async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gateway(protocol, tmp_path, monkeypatch):
+async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gateway(protocol, authority, monkeypatch):
     """`asyncio` would wait for it for half a minute."""
     monkeypatch.setattr("jobs.gateway.server._CLOSE_SECONDS", 0.2)
-    authority = Authority(tmp_path / "authority")
     settings = GatewaySettings(**own_certificate(authority))
     encryption = make_encryption(settings, Security("PLAINTEXT"))
     made = GatewayServer(make_context(protocol), None, None, settings, encryption)

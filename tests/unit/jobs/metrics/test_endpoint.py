@@ -117,14 +117,12 @@ def test_a_client_that_sends_no_whole_request_is_disconnected_in_silence(setting
     assert capsys.readouterr().err == ""
 
 
-def test_a_port_in_use_is_reported_in_one_line():
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(BadInput) as raised:
-            ServiceEndpoint(MetricsSettings(port=port), "enforce")
-    expected = f"metrics.port: 127.0.0.1:{port} is in use; each job needs its own port, or 0 for no metrics and probes"
+def test_a_port_in_use_is_reported_in_one_line(port_in_use):
+    with pytest.raises(BadInput) as raised:
+        ServiceEndpoint(MetricsSettings(port=port_in_use), "enforce")
+    expected = (
+        f"metrics.port: 127.0.0.1:{port_in_use} is in use; each job needs its own port, or 0 for no metrics and probes"
+    )
     assert str(raised.value) == expected
 
 

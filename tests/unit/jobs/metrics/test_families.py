@@ -356,12 +356,6 @@ def test_a_late_copy_of_an_older_decision_does_not_turn_time_back():
     assert tenant.tokens(2000) == 0
 
 
-def test_after_a_clock_was_set_back_the_later_offset_has_the_last_decision():
-    """At 10 s K = -5, then at 9 s by the clock -50: 500 ms later, at a rate of 5, it is -47.5."""
-    tenant = tenant_of(decided(60, at=10_000), decided(1, at=9000, state=-50.0, offset=1))
-    assert tenant.tokens(9500) == -47.5
-
-
 def test_without_a_quota_no_tenant_is_near_its_limit():
     tenant = tenant_of(decided(60, rate=None))
     assert not tenant.is_limited

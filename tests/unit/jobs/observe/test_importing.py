@@ -198,16 +198,6 @@ def test_a_log_may_come_from_standard_input(monkeypatch):
     assert (names(requests), list(summary.logs)) == (["a"], ["-"])
 
 
-def test_invalid_lines_are_counted_with_their_size_and_the_first_reason_and_the_rest_is_read(tmp_path):
-    whole = created(at(1), ("a", 1))
-    cut, undated = whole[:300] + b"\n", b"x" + whole.partition(b"]")[2]
-    summary, requests = imported(write(tmp_path, "log", whole, cut, undated, created(at(2), ("b", 1))))
-    assert names(requests) == ["a", "b"]
-    (log,) = summary.logs.values()
-    assert (log.invalid_lines, log.invalid_bytes, log.cut_lines) == (2, 300 + len(undated) - 1, 1)
-    assert log.first_invalid.startswith("a truncated line, or not JSON")
-
-
 @pytest.mark.parametrize(
     ("content", "error"),
     [

@@ -52,12 +52,6 @@ def test_clients_start_with_the_first_decision_and_their_output_is_a_line(capsys
     assert capsys.readouterr().out == "kafka-topics.sh --create: done\n"
 
 
-@pytest.fixture
-def port_in_use():
-    with socket.create_server((HOST, 0)) as other:
-        yield other.getsockname()[1]
-
-
 class Started(Exception):
     """What is raised instead of starting a broker, with its port."""
 

@@ -107,11 +107,12 @@ def test_a_new_file_replaces_nothing(tmp_path, monkeypatch, has_hard_links):
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_a_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, new):
+def test_a_full_disk_leaves_no_partial_file_and_the_old_one(tmp_path, monkeypatch, new):
+    (tmp_path / "old").write_text("an old one")
     fill_disk(monkeypatch)
     with pytest.raises(OSError, match="No space left"):
-        write_whole(tmp_path / "a", "whole", new=new)
-    assert names(tmp_path) == []
+        write_whole(tmp_path / ("a" if new else "old"), "whole", new=new)
+    assert (names(tmp_path), (tmp_path / "old").read_text()) == (["old"], "an old one")
 
 
 def test_a_file_that_is_read_may_be_standard_input(tmp_path, monkeypatch):

@@ -197,11 +197,6 @@ def test_settings_that_were_different_then_are_detected(backtested):
     assert replay.examples[0].fields[0] == "burst"
 
 
-def test_a_period_without_decisions_is_reported(backtested):
-    with pytest.raises(MutationQuotaError, match="no decisions: the table has none in that period"):
-        backtested(until=START)
-
-
 def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
     options = ["--candidate", "window-num=100", "--limit", "1", *(part for text in given for part in ("--set", text))]
@@ -243,11 +238,6 @@ def test_tenants_can_be_distinguished_by_other_tags(sized):
     both, same = measured(sized, Tenancy.USER_CLIENT)
     assert set(both) == {QuotaEntity("alice", "a"), QuotaEntity("alice", "b"), QuotaEntity("bob", "b")}
     assert together == same
-
-
-def test_requests_outside_the_period_do_not_count(sized):
-    needs, _ = measured(sized, Tenancy.USER, since=START + 1000, until=START + 2000)
-    assert needs == {SIZED_ALICE: (11, 11, 0, pytest.approx(1))}
 
 
 def test_consequences_are_decided_by_the_quotas_themselves(sized):

@@ -3,7 +3,6 @@
 import codecs
 import gzip
 import io
-import logging
 import re
 
 import pytest
@@ -99,13 +98,6 @@ def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(backteste
     assert len(caplog.messages) == 1
 
 
-def test_throttle_times_of_a_sender_that_overlap_count_once_and_end_with_the_period(backtested):
-    """K = -300 at 0, so requests from 1,000 on wait until 60,000; at 70,000 it is 50 - 355, which takes 61 s."""
-    lines = [after(0, 355), after(5000, 1), after(1000, 1), after(70_000, 355), after(70_001, 1)]
-    assert backtested(*lines).outcomes[1].load.throttled_seconds == 59 + 60.999
-    assert backtested(*lines, until=START + 80_000).outcomes[1].load.throttled_seconds == 59 + 9.999
-
-
 def test_a_period_without_requests_is_reported(backtested):
     with pytest.raises(MutationQuotaError, match=r"no decisions: .*requests\.jsonl has none in that period"):
         backtested(*FILE, since=START + 70_000)
@@ -164,14 +156,6 @@ def test_standard_input_can_be_read_again(base_settings, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(at(7, 1) + b"\n" + at(8, 1))))
     with open_requests(base_settings, "-", Period()) as requests:
         assert [request.timestamp for request in requests] == [request.timestamp for request in requests] == [7, 8]
-
-
-def test_invalid_requests_do_not_count_and_are_reported_in_one_line(read, caplog):
-    with caplog.at_level(logging.WARNING):
-        requests = read(at(0, 1), b"no", at(0, 1), b'{"timestamp": 7}')
-    assert [request.source.offset for request in requests] == [0, 2]
-    (logged,) = caplog.messages
-    assert "requests.jsonl: ignored 2 of 4 lines, which are not requests; line 2: value: not JSON" in logged
 
 
 @pytest.mark.parametrize(

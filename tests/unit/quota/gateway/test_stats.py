@@ -28,17 +28,23 @@ def test_the_line_of_the_log_has_the_sums():
     )
 
 
-def test_a_request_that_was_not_written_is_undecided_and_not_logged(caplog):
+def test_silence_is_logged_once_until_a_decision_and_a_request_that_was_not_written_is_not(caplog):
     """The log says once that the job is silent; a client with a short timeout says nothing about the job."""
     stats = GatewayStats()
+    caplog.set_level("INFO")
     for reply in (
         DecisionReply(least_decision_ms=400),
         DecisionReply(waited_ms=10_000),
         DecisionReply(least_decision_ms=12_000),
     ):
         stats.add_reply(reply)
-    assert stats.undecided == 3
-    assert caplog.messages == ["no decision in time; check that mutation-quota enforce is running"]
+    stats.add_decision(None)  # a late one
+    for seconds in (0.1, 0.2):
+        stats.add_decision(seconds)
+    stats.add_reply(DecisionReply())
+    silent = "no decision in time; check that mutation-quota enforce is running"
+    assert caplog.messages == [silent, "receiving decisions again", silent]
+    assert (stats.undecided, stats.late) == (4, 1)
 
 
 def test_connections_that_are_closed_for_one_reason_are_a_line_a_second(caplog):

@@ -49,6 +49,7 @@ def test_clients_are_strict_from_the_first_version_with_the_error_code(operation
         (b'{"user": "\xff"}', "value: not UTF-8 (byte 0xff at 10)"),
         (request_json(1) + b"x", "value: not JSON: trailing characters"),
         (without("request_id"), "request_id: missing"),
+        (request_json(1, client_id=None, request_id=None), "request_id: expected str, got null"),
         (request_json(), "topics: expected array of length >= 1 (value: [])"),
         (request_json(1, topics=[{"name": "a"}]), "topics[0].partitions: missing"),
         (request_json(3, -1), "topics[1].partitions: expected int >= 0 (value: -1)"),

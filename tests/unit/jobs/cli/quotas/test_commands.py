@@ -100,10 +100,8 @@ def test_defaults_are_explained_only_if_a_quota_has_them(lines_of):
 
 
 def test_the_history_of_a_period_has_the_latest_changes_and_tells_how_many_are_left_out(monkeypatch):
-    class Log:
-        entries = written([QuotaRecord(ALICE, float(rate)) for rate in range(1, 7)])  # at 1000 to 1005 ms
-
-    monkeypatch.setattr(quota_log, "read_log", lambda *_, **__: Log)
+    entries = written([QuotaRecord(ALICE, float(rate)) for rate in range(1, 7)])  # at 1000 to 1005 ms
+    monkeypatch.setattr(quota_log, "read_log", lambda *_, **__: Mock(entries=entries))
     period = ("--from", "1970-01-01T00:00:01.001", "--to", "1970-01-01T00:00:01.005")
     done = run("quotas", "history", *period, "--limit", "3", "--output", "json")
     document = json.loads(done.stdout)
