@@ -89,17 +89,8 @@ def _tokens_and_name(row: ListedBucket) -> tuple[float, list[tuple[str, str]]]:
 
 _ROWS = 10_000
 
-_COLUMNS = (
-    "timestamp",
-    "user_tag",
-    "client_tag",
-    "more_tags",
-    "tokens",
-    "quota",
-    "burst",
-    "max_debt_ms",
-    "bucket_before",
-)
+_COLUMNS = ("timestamp", "user_tag", "client_tag", "more_tags", "tokens", "quota", "burst", "max_debt_ms")
+_BEFORE = ("updated_at", "set_back_to")
 
 _LAST = """
     SELECT user_tag, client_tag, more_tags, last.*
@@ -108,8 +99,8 @@ _LAST = """
         FROM (
             SELECT user_tag, client_tag, coalesce(more_tags, MAP {}) AS more_tags, topic, "partition",
                 max("timestamp") AS newest, max_by(
-                {'K': tokens, 'T': greatest(epoch_ms("timestamp"), CASE WHEN bucket_before.set_back_to IS NULL
-                THEN bucket_before.updated_at END), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
+                {'K': tokens, 'T': greatest(epoch_ms("timestamp"), CASE WHEN set_back_to IS NULL THEN updated_at END),
+                'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
                 "offset"
             ) AS last
             FROM decisions GROUP BY ALL
@@ -156,6 +147,7 @@ def _audited(table: AuditTable) -> Iterator[SavedBucket]:
     """Yield each bucket with the tokens after its last decision."""
     columns = {name: ds.field(name) for name in _COLUMNS}
     columns |= {name: ds.field("source", name) for name in Source.__struct_fields__}
+    columns |= {name: ds.field("bucket_before", name) for name in _BEFORE}
     charged = ds.field("quota").is_valid() & ds.field("tokens").is_valid()
     with bounded_duckdb() as db:
         db.register("decisions", table.dataset().scanner(columns=columns, filter=charged).to_reader())

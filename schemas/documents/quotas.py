@@ -195,7 +195,7 @@ class ListedBucket(msgspec.Struct, frozen=True):
     tokens: float
     """K at `updated_at`."""
     updated_at: int
-    """The time of the bucket's last decision; with --from-checkpoint T, when K was last changed; epoch ms."""
+    """The time of the bucket's newest decision; with --from-checkpoint T, when K was last changed; epoch ms."""
     tokens_now: float
     """K now, at the rate that the bucket was last used at."""
     rate: float

@@ -1,81 +1,64 @@
-"""A dry run of `enforce --reset-state`, which needs neither a JVM nor Kafka."""
+"""A file of buckets: read exactly as written, or rejected."""
 
-import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets
-from schemas.buckets import STATE_VERSION
-from tests.support.programs import run
+from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
+from quota.errors import BadInput
+from schemas.buckets import STATE, STATE_VERSION
 
-UNREACHABLE = ("--set", "kafka.bootstrap_servers=127.0.0.1:1")
+HEADER = BucketFileHeader(STATE_VERSION, 1, {"requests": "id"}, {"requests": {"0": 7, "1": 0}})
+BUCKET = SavedBucket('["user","alice"]', -0.1, 5, 1 / 3)
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+buckets = st.builds(
+    SavedBucket, st.text(), numbers, st.integers(0, 2**62), numbers, st.none() | numbers, more=st.none() | st.binary()
+)
+
+
+def write(saved, file):
+    with file.open("wb") as out:
+        saved.write(out)
+
+
+@given(st.lists(buckets))
+def test_buckets_are_read_exactly_as_written(tmp_path_factory, saved):
+    file = tmp_path_factory.mktemp("buckets") / "buckets.jsonl"
+    header = BucketFileHeader(HEADER.state_version, len(saved), HEADER.topics, HEADER.positions)
+    write(SavedBuckets(header, saved), file)
+    export = read_buckets(file)
+    assert (export.header, export.buckets) == (header, saved)
+    assert [repr(bucket) for bucket in export.buckets] == [repr(bucket) for bucket in saved]  # -0.0 is not 0.0
+
+
+def test_its_fields_are_those_of_the_state():
+    assert SavedBucket.__struct_fields__ == ("bucket", *STATE.names)
 
 
 @pytest.fixture
-def preview(tmp_path):
-    """Run the command on a storage root in `tmp_path`."""
-
-    def _preview(*options):
-        root = f"storage.root={tmp_path / 'root'}"
-        return run("enforce", "--reset-state", "--dry-run", "--set", root, *UNREACHABLE, *options)
-
-    return _preview
-
-
-@pytest.fixture
-def checkpoint(tmp_path):
-    """A checkpoint whose next batch starts at the offset 7."""
-    folder = tmp_path / "root/checkpoints/enforce" / f"v{STATE_VERSION}"
-    files = {
-        "metadata": '{"id": "an-id"}',
-        "offsets/0": 'v1\n{"batchTimestampMs": 1}\n{"requests": {"0": 7}}',
-        "commits/0": "v1\n{}",
-    }
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    (tmp_path / "root/deployment").mkdir()
-    (tmp_path / "root/deployment/1").write_text(json.dumps({"topics": {"requests": "an-id"}}))
-    return folder.parent
-
-
-@pytest.fixture
-def saved(tmp_path):
-    """Save a bucket, charged up to an offset of the topic with an id."""
-
-    def _saved(offset=7, topic_id="an-id"):
-        header = BucketFileHeader(STATE_VERSION, 1, {"requests": topic_id}, {"requests": {"0": offset}})
-        with (tmp_path / "buckets.jsonl").open("wb") as out:
-            SavedBuckets(header, [SavedBucket('["user","alice"]', -1.0, 5, 2.0)]).write(out)
-        return str(tmp_path / "buckets.jsonl")
-
-    return _saved
-
-
-def test_it_names_the_checkpoint_and_counts_the_buckets_of_the_file(preview, checkpoint, saved):
-    file = saved()
-    done = preview("--buckets", file)
-    assert done.stdout == f"Would set the checkpoint {checkpoint} aside, and start with 1 bucket of {file}.\n"
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_it_says_that_there_is_no_checkpoint(preview, tmp_path):
-    assert preview().stdout == (
-        "Would start with full buckets from the oldest request.\n"
-        f"There is no checkpoint of enforce in {tmp_path / 'root'}.\n"
-    )
-    assert list(tmp_path.iterdir()) == []
+def file(tmp_path):
+    path = tmp_path / "buckets.jsonl"
+    write(SavedBuckets(HEADER, [BUCKET]), path)
+    return path
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("change", "error"),
     [
-        ({"offset": 6}, "enforce has decided requests since the buckets were exported"),
-        ({"topic_id": "another"}, "the buckets belong to a topic requests with the id another, but"),
+        (lambda text: text.split(b"\n")[0], "is truncated: it has 0 of 1 buckets; export again"),
+        (lambda text: text[:-9], "was not written by buckets export, or was changed: "),
+        (lambda text: text.replace(b'"K"', b'"k"'), "was not written by buckets export"),
+        (lambda _: b"", "was not written by buckets export"),
+        (
+            lambda text: text.replace(b'"state_version":%d' % STATE_VERSION, b'"state_version":99'),
+            f"has buckets of version 99, and this program uses version {STATE_VERSION}; export and load",
+        ),
     ],
 )
-@pytest.mark.usefixtures("checkpoint")
-def test_buckets_that_would_not_be_restored_are_rejected(preview, saved, options, error):
-    done = preview("--buckets", saved(**options))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert error in done.stderr
+def test_an_invalid_file_is_rejected(file, change, error):
+    file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(BadInput, match=re.escape(error)):
+        read_buckets(file)

@@ -1,0 +1,81 @@
+"""A dry run of `enforce --reset-state`, which needs neither a JVM nor Kafka."""
+
+import json
+
+import pytest
+
+from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets
+from schemas.buckets import STATE_VERSION
+from tests.support.programs import run
+
+UNREACHABLE = ("--set", "kafka.bootstrap_servers=127.0.0.1:1")
+
+
+@pytest.fixture
+def preview(tmp_path):
+    """Run the command on a storage root in `tmp_path`."""
+
+    def _preview(*options):
+        root = f"storage.root={tmp_path / 'root'}"
+        return run("enforce", "--reset-state", "--dry-run", "--set", root, *UNREACHABLE, *options)
+
+    return _preview
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A checkpoint whose next batch starts at the offset 7."""
+    folder = tmp_path / "root/checkpoints/enforce" / f"v{STATE_VERSION}"
+    files = {
+        "metadata": '{"id": "an-id"}',
+        "offsets/0": 'v1\n{"batchTimestampMs": 1}\n{"requests": {"0": 7}}',
+        "commits/0": "v1\n{}",
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (tmp_path / "root/deployment").mkdir()
+    (tmp_path / "root/deployment/1").write_text(json.dumps({"topics": {"requests": "an-id"}}))
+    return folder.parent
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Save a bucket, charged up to an offset of the topic with an id."""
+
+    def _saved(offset=7, topic_id="an-id"):
+        header = BucketFileHeader(STATE_VERSION, 1, {"requests": topic_id}, {"requests": {"0": offset}})
+        with (tmp_path / "buckets.jsonl").open("wb") as out:
+            SavedBuckets(header, [SavedBucket('["user","alice"]', -1.0, 5, 2.0)]).write(out)
+        return str(tmp_path / "buckets.jsonl")
+
+    return _saved
+
+
+def test_it_names_the_checkpoint_and_counts_the_buckets_of_the_file(preview, checkpoint, saved):
+    file = saved()
+    done = preview("--buckets", file)
+    assert done.stdout == f"Would set the checkpoint {checkpoint} aside, and start with 1 bucket of {file}.\n"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_says_that_there_is_no_checkpoint(preview, tmp_path):
+    assert preview().stdout == (
+        "Would start with full buckets from the oldest request.\n"
+        f"There is no checkpoint of enforce in {tmp_path / 'root'}.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"offset": 6}, "enforce has decided requests since the buckets were exported"),
+        ({"topic_id": "another"}, "the buckets belong to a topic requests with the id another, but"),
+    ],
+)
+@pytest.mark.usefixtures("checkpoint")
+def test_buckets_that_would_not_be_restored_are_rejected(preview, saved, options, error):
+    done = preview("--buckets", saved(**options))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert error in done.stderr
