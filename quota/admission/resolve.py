@@ -78,7 +78,6 @@ def parse_valid(record: Record, policy: Policy) -> MutationRequest:
 
 
 def _check_limits(request: MutationRequest, policy: Policy) -> None:
-    """Check the number of topics and the lengths of names."""
     if len(request.topics) > policy.max_topics:
         raise BadRecord(f"topics: more than the {policy.max_topics} that a request may have ({len(request.topics)})")
     limit = policy.max_name_chars
@@ -96,7 +95,6 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
 
 
 def _check_observed(observed: Observed, topics: int, record: Record, policy: Policy) -> None:
-    """Check the cluster's answer in an observed request."""
     if policy.user_topic_prefix is not None:
         raise BadRecord("observed: not allowed where users have topics of their own (topics.identity=topic)")
     if len(observed.error_codes) != topics:

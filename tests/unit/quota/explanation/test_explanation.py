@@ -186,6 +186,7 @@ requests = st.tuples(
     st.fixed_dictionaries(
         {
             "partition": st.integers(0, 1),
+            "observed": st.sampled_from([None, None, OBSERVED]),
             "api_version": st.sampled_from([STRICT, PERMISSIVE]),
             "validate_only": st.integers(0, 9).map(lambda number: number == 0),
             "shadow": st.integers(0, 4).map(lambda number: number == 0),
@@ -205,6 +206,8 @@ def test_any_decision_is_reproduced_to_the_last_bit_from_its_record_alone(tries,
     for wait, costs, quota, in_force, fields in tries:
         now = max(now + wait, 0)
         rate, options = quota or (None, {})
+        if fields["observed"]:
+            options = options | {"observed": OBSERVED | {"at": now, "error_codes": [0] * len(costs)}}
         timed.append((now, costs, fields | options | {"rate": rate, "since": now - in_force}))
     for decision in decided(*timed, repeats_ms=repeats_ms):
         reproduced(decision)
