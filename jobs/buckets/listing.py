@@ -79,12 +79,8 @@ def select_buckets(
                 matched += 1
                 yield row
 
-    first = nsmallest(selection.limit, matching(), key=_tokens_and_name)
+    first = nsmallest(selection.limit, matching(), key=lambda row: (row.tokens_now, sorted(row.bucket.items())))
     return Buckets(first, matched - len(first), as_of)
-
-
-def _tokens_and_name(row: ListedBucket) -> tuple[float, list[tuple[str, str]]]:
-    return row.tokens_now, sorted(row.bucket.items())
 
 
 _ROWS = 10_000
