@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.tables import Columns, print_rows, sender
 from quota.text import printable
 from quota.whatif.evaluation import Result
@@ -69,14 +69,14 @@ def _print_result(result: Result, limit: int) -> None:
     """Print the totals of each candidate, and those of its busiest senders."""
     replay = result.replay
     if replay is None:
-        print("The requests of a file have no decisions; each is compared with a cluster without quotas.")
+        print_text("The requests of a file have no decisions; each is compared with a cluster without quotas.")
     elif replay.differing:
-        print(f"The recorded quotas reproduce all but {replay.differing} of {replay.decisions} decisions, such as")
+        print_text(f"The recorded quotas reproduce all but {replay.differing} of {replay.decisions} decisions, such as")
         for example in replay.examples:
             print(f"  {example.decision_id}: {', '.join(example.fields)}")
-        print("The tables may not reach back to the first request, or settings may have changed.")
+        print_text("The tables may not reach back to the first request, or settings may have changed.")
     else:
-        print(f"The recorded quotas reproduce all {replay.decisions:,} recorded decisions exactly.")
+        print_text(f"The recorded quotas reproduce all {replay.decisions:,} recorded decisions exactly.")
     print()
     print_rows(result.outcomes, {"CANDIDATE": "name", **_COLUMNS}, optional=_OPTIONAL)
     # The second outcome is the replay, which adds nothing if all decisions are the same.

@@ -88,9 +88,9 @@ def recommend(
     def report() -> None:
         _print_advice(advice, tenancy, limit)
         if file.output_file is None:
-            print("--output-file FILE writes these quotas for mutation-quota quotas apply.")
+            print_text("--output-file FILE writes these quotas for mutation-quota quotas apply.")
         else:
-            print(
+            print_text(
                 f"Wrote {file.output_file}; preview it with: mutation-quota quotas apply {file.output_file} --dry-run"
             )
 

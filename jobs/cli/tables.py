@@ -207,8 +207,8 @@ def _print_lists(columns: Sequence[_Column], width: int) -> None:
         if number:
             print()
         for column, cell in zip(columns, row, strict=True):
-            heading = f"{column.heading}: "
-            print(fill(cell, heading.ljust(label), " " * label, width).rstrip() or heading.rstrip())
+            if cell:
+                print(fill(cell, f"{column.heading}: ".ljust(label), " " * label, width))
 
 
 def sender(item: Any) -> str:  # noqa: ANN401 anything with a user and a client-id
