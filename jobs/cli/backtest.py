@@ -66,7 +66,6 @@ def backtest(
 
 
 def _print_result(result: Result, limit: int) -> None:
-    """Print the totals of each candidate, and those of its busiest senders."""
     replay = result.replay
     if replay is None:
         print_text("The requests of a file have no decisions; each is compared with a cluster without quotas.")

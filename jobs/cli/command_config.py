@@ -148,7 +148,6 @@ def _connection(properties: Mapping[str, str], option: str) -> dict[str, str]:
 
 
 def _not_supported(names: Sequence[str]) -> str:
-    """Return why properties are not accepted."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
     nearest = _nearest(names[0])

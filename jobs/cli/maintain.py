@@ -58,7 +58,6 @@ def maintain(
 
 
 def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
-    """Return the tables of these names; without names, those that exist."""
     from jobs.audit.tables import DECISIONS, TABLES, TableStore, missing_error
     from jobs.storage.stored_files import check_store
 

@@ -128,7 +128,6 @@ def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) 
 
 
 def _advice(summary: LogSummary, output: str) -> str:
-    """Return what the file can be used for."""
     if any(log.invalid_lines for log in summary.logs.values()):
         return "; do not size quotas with it, requests are missing"
     if summary.first_at is None:

@@ -210,7 +210,6 @@ def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
 
 
 def _build_app() -> typer.Typer:
-    """Build the Typer app with all commands."""
     built = typer.Typer(
         name=_NAME,
         cls=SingleValuesGroup,

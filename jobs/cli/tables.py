@@ -126,7 +126,6 @@ def _value(item: object, path: str) -> object:
 
 
 def _cell(name: str, value: object) -> str:
-    """Format the value of a field."""
     match value:
         case None | UnsetType():
             return _MISSING

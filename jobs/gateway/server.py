@@ -188,7 +188,6 @@ class GatewayServer:
         return self.brokers.get(port) == broker and self.context.addresses.own(broker) == own
 
     async def _open(self, listener: Listener) -> None:
-        """Serve clients on a listener."""
         self._servers[listener.port] = await self._listen(listener)
         self.brokers[listener.port] = listener.broker
         _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
@@ -249,7 +248,6 @@ class GatewayServer:
 
 
 async def _check_address(node: int, broker: Address, ask: _Ask) -> None:
-    """Check that the broker at an address advertises it as its own."""
     if (await ask(broker)).get(node) != broker:
         raise ClusterError(f"{broker[0]}:{broker[1]} does not advertise this address itself")
 

@@ -149,7 +149,6 @@ class QuotaPusher:
         return self._repair is Repair.ALL or (self._repair is Repair.KNOWN and difference.kind != "only_there")
 
     def _log_drift(self, drift: Sequence[RateDifference]) -> None:
-        """Log each change that was made on the cluster, once."""
         _log_each(
             "changed on the cluster, and not in the log: %s",
             [difference.drift for difference in drift if difference not in self._logged],

@@ -90,7 +90,6 @@ def hold_leases(session: DeploymentSession, queries: Sequence[str], *, take_over
 
 
 def _prepare(settings: Settings, needed: Sequence[str], admin: TopicAdmin) -> dict[str, str]:
-    """Prepare topics, and return their ids by name."""
     return {name: topic.topic_id for name, topic in prepare_topics(settings, needed, admin).items()}
 
 

@@ -112,7 +112,6 @@ def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
 
 
 def _read_applied(settings: Settings) -> AppliedFacts | None:
-    """Return the position of the applier; None if none has run."""
     connection, topic = settings.kafka.connection, settings.topics.positions
     with cluster_errors(f"read topic {topic}", connection):
         positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)

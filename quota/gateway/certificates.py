@@ -125,7 +125,6 @@ def _spaced(text: str) -> str:
 
 
 def _dotted(identifier: bytes) -> str:
-    """Return an object identifier in numbers."""
     numbers, number = [], 0
     for byte in identifier:
         number = number << 7 | byte & 0x7F

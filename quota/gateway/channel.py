@@ -200,7 +200,6 @@ class Channel:
         return True
 
     def _process(self, header: RequestHeader, frame: bytes) -> None:
-        """Process a request that is read whole."""
         match header.api_key:
             case ApiKey.API_VERSIONS:
                 self._on_api_versions(header, frame)
@@ -216,7 +215,6 @@ class Channel:
                 self._on_mutation(header, frame)
 
     def _reject(self, header: RequestHeader, frame: bytes) -> None:
-        """Respond to a request above the limits."""
         self._pipeline.respond(header, above_limit(self._context.protocol, header, frame))
         self._end()
 
@@ -319,7 +317,6 @@ class Channel:
         self._step(None)
 
     def _step(self, result: Message | list[DescribedTopic] | DecisionReply | RatesReply | None) -> None:
-        """Advance the request in progress."""
         if self._flow is None:
             return
         try:

@@ -119,7 +119,6 @@ def _names(entry: Message) -> _Names:
 
 
 def _accepted(entries: Iterable[Message], results: _Results) -> list[Message]:
-    """Return the entries without an error."""
     return [entry for entry in entries if not results[_names(entry)]["errorCode"]]
 
 

@@ -164,7 +164,6 @@ class Login:
         self._end()
 
     def _send(self, sent: RequestHeader, request: Message, handle: Handler) -> None:
-        """Send a message of the exchange."""
         if self._exchange is not None:
             self._exchange.on_client_message(request["authBytes"])
         self._pipeline.call(sent, request, handle)

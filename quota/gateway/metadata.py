@@ -125,6 +125,5 @@ def _after_partitions(body: bytes, at: int, count: int) -> int:
 
 
 def _after_nodes(body: bytes, at: int) -> int:
-    """Return the offset after an array of nodes."""
     nodes: int = _COUNT.unpack_from(body, at)[0]
     return at + _COUNT.size * (1 + max(nodes, 0))

@@ -71,7 +71,6 @@ class ResponseRewriter:
         self._pipeline.send_frame(self._context.endpoints.replaced(request, frame, body))
 
     def _send_translated(self, request: RequestHeader, body: bytes) -> None:
-        """Send a response with the gateway's addresses."""
         translated, foreign = self._context.addresses.translate(
             self._context.protocol, request.api_key, request.api_version, body
         )

@@ -276,7 +276,6 @@ def _zone_name(match: re.Match[bytes], head: bytes) -> str:
 
 
 def _named(zone: str, of_log: tzinfo) -> tzinfo:
-    """Return a zone that a time names."""
     if zone in _ZONES:
         return timezone(timedelta(hours=_ZONES[zone]))
     offset = zone.removeprefix("UTC").removeprefix("GMT")

@@ -263,7 +263,6 @@ def _warn_of_others(present: Rates, wanted: Wanted) -> None:
 
 
 def _notes(settings: Settings, cluster: "ClusterQuotas", log: "QuotaLog", wanted: Wanted) -> Iterator[Note]:
-    """Yield notes on how the cluster enforces the quotas differently."""
     from quota.kafka.reading import read_window
 
     own = settings.quota.window

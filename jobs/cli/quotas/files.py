@@ -202,7 +202,6 @@ def export(
 
 
 def _entities(records: Iterable[QuotaRecord]) -> list[QuotaEntity]:
-    """Return the entities of records, each once."""
     return list(dict.fromkeys(record.entity for record in records))
 
 

@@ -85,7 +85,6 @@ def _partitions(topic: dict[str, Any], validated: TopicResponse) -> int | None:
 
 
 def _learn(context: GatewayContext, partitions: int) -> None:
-    """Remember the brokers' default number of partitions."""
     if partitions not in {context.default_partitions, context.assumed_partitions}:
         _log.warning(
             "the brokers create topics with %d partitions by default (num.partitions), and gateway.default_partitions "

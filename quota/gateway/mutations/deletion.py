@@ -200,7 +200,6 @@ def _find_right(
 
 
 def _by_identity(described: Described) -> dict[Identity, ExistingTopic]:
-    """Return topics by their names, and by their ids."""
     known: dict[Identity, ExistingTopic] = {(topic.name, NO_ID): topic for topic in described.topics}
     return known | {(None, topic.topic_id): topic for topic in described.topics if topic.topic_id != NO_ID}
 

@@ -98,7 +98,6 @@ def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext
 
 
 def _check(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Check:
-    """Find the topics that would succeed, and their costs."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
             return check_creation(request, context)
@@ -111,7 +110,6 @@ def _check(request: ClientRequest, context: GatewayContext, clock: Callable[[], 
 def _forward(
     request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
-    """Carry out admitted mutations; return the cluster's response."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
             return (yield from create(request, admitted, context, now))
@@ -140,13 +138,11 @@ def _decide(
 
 
 def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
-    """Return the time that is left for a decision [ms]."""
     left_ms = int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - (now - request.arrived_at)
     return min(context.decision_timeout_ms, left_ms)
 
 
 def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -> DecisionRequest:
-    """Return the request for a decision."""
     requested = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -165,7 +161,6 @@ def _rejected(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
 
 
 def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayContext) -> _Outcome:
-    """Return the outcome of the reply to a request for a decision."""
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
