@@ -12,8 +12,7 @@ from quota.kafka.quotas import log
 from quota.planning.plan import Step
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord
-from quota.timeline.change import to_change
-from quota.timeline.timeline import QuotaTimeline
+from tests.support.factories import timeline
 from tests.support.programs import run
 
 ALTER = ["quotas", "alter"]
@@ -38,6 +37,10 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
         (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
         (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
+        *[
+            (["explain", *given], "which decision? give its ID, or --last")
+            for given in ([], ["--user", "alice"], ["mutation-requests-0-1", "--last"], ["x-0-1", "--topic", "t"])
+        ],
         (["quotas", "push", "--yes", "--repair"], "--repair: only with --follow"),
         (
             ["quotas", "push", "--yes", "--follow", "--dry-run"],
@@ -140,10 +143,8 @@ def test_a_config_to_delete_that_is_not_set_is_not_found():
 
 
 def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_force(monkeypatch):
-    timeline = QuotaTimeline()
-    timeline.add(to_change(QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=2000), 1000))
-
-    monkeypatch.setattr(log, "read_log", lambda _: Mock(now=1500, timeline=timeline))
+    scheduled = timeline((QuotaEntity("alice"), 5.0, 2000))
+    monkeypatch.setattr(log, "read_log", lambda _: Mock(now=1500, timeline=scheduled))
     lines = run("quotas", "describe", "--user", "alice").stdout.splitlines()
     assert lines[:2] == ["No matching quota is in force.", "Scheduled changes:"]
 

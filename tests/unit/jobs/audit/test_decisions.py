@@ -166,14 +166,6 @@ def test_the_last_rejection_of_a_sender_is_explained(settings, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "given", [[], ["--user", "alice"], ["mutation-requests-0-1", "--last"], ["x-0-1", "--topic", "t"]]
-)
-def test_either_an_id_or_last_says_which_decision_to_explain(given):
-    done = run("explain", *given)
-    assert (done.returncode, "which decision? give its ID, or --last" in done.stderr) == (2, True)
-
-
 def latest(listed, limit=100, **selection):
     return [(decision.user, decision.source.offset) for decision in listed.latest(Selection(**selection), limit)]
 

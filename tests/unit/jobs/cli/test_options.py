@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import resource
 from unittest.mock import Mock
 
 import pytest
@@ -20,6 +19,7 @@ from quota.kafka.quotas import writer
 from quota.kafka.topics import topic_admin
 from quota.records.quota_log import Cluster
 from schemas.buckets import STATE_VERSION
+from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 
 
@@ -117,19 +117,10 @@ def test_an_error_of_another_file_while_the_content_is_computed_is_not_that_of_t
     assert (raised.value, [*tmp_path.iterdir()]) == (full, [])
 
 
-@pytest.fixture
-def small_files():
-    """No file can get larger than 1000 bytes."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-@pytest.mark.usefixtures("small_files")
 @pytest.mark.parametrize("size", [1100, 100_000])
-def test_a_file_that_cannot_be_written_is_named(tmp_path, size):
+def test_a_file_that_cannot_be_written_is_named(tmp_path, monkeypatch, size):
     """The smaller content is written when the file is closed."""
-    with pytest.raises(BadInput, match=f"--output-file {tmp_path}/out: File too large"):
+    fill_disk(monkeypatch)
+    with pytest.raises(BadInput, match=f"--output-file {tmp_path}/out: No space left on device"):
         FileOptions(tmp_path / "out").write("x" * size)
     assert [*tmp_path.iterdir()] == []

@@ -81,16 +81,6 @@ def test_a_value_is_printed_by_its_type_and_cannot_control_the_terminal(printed,
     assert printed([Item("pear", value=value)], {"VALUE": "value"}) == ["VALUE", cell]
 
 
-def test_an_optional_column_is_left_out_if_no_item_has_it(printed):
-    columns = {"NAME": "name", "RATE": "quota.rate", "VALUE": "value"}
-    assert printed([Item("a")], columns, optional=("VALUE",)) == ["NAME RATE", "a -"]
-
-
-def test_the_last_row_has_only_some_cells(printed):
-    columns = {"NAME": "name", "VALUE": "value", "RATE": "quota.rate"}
-    assert printed([Item("a")], columns, last={"NAME": "all", "RATE": 5.0})[1:] == ["a - -", "all 5"]
-
-
 def test_a_piped_table_has_a_line_for_each_row_however_long_and_no_trailing_spaces(capsys):
     print_rows([Item("a" * 300, Rate(5.0)), Item("b", Rate(12.25))], {"NAME": "name", "RATE": "quota.rate"})
     assert capsys.readouterr().out.splitlines() == [

@@ -40,26 +40,30 @@ def encryption_of(brokers=Security(), **given):  # noqa: B008 a value
 
 
 def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certificates, tmp_path, caplog):
-    authority, first = certificates
-    second = authority.sign("renewed", HOST)
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-    relink(chain, first.path)
-    relink(key, first.key)
-    encryption = encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
+    """The certificate, its key and the password of the key are replaced one after the other."""
+    authority, _ = certificates
+    chain, key, password = paths = [tmp_path / name for name in ("chain.pem", "key.pem", "password")]
+    targets = []
+    for word in ("first", "second"):
+        signed = authority.sign(f"encrypted-{word}", HOST, word)
+        (tmp_path / word).write_text(word)
+        targets.append((signed.path, signed.key, tmp_path / word))
+    for path, target in zip(paths, targets[0], strict=True):
+        relink(path, target)
+    files = {"ssl_certificate_location": chain, "ssl_key_location": key, "ssl_key_password": f"file:{password}"}
+    encryption = encryption_of(**files)
     seen = [asyncio.run(serial_seen(encryption.clients, authority))]
-    relink(chain, second.path)  # the key is still that of the first
-    encryption.refresh()
+    for path, target in zip(paths, targets[1], strict=True):
+        relink(path, target)
+        encryption.refresh()
+        seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     assert "the earlier certificate remains in use" in caplog.text
-    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
-    relink(key, second.key)
-    encryption.refresh()
-    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     key.unlink()
     encryption.refresh()
     seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
-    assert seen[0] == seen[1] != seen[2] == seen[3]
+    assert seen[0] == seen[1] == seen[2] != seen[3] == seen[4]
     with pytest.raises(BadInput, match="no such file"):
-        encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
+        encryption_of(**files)
 
 
 @pytest.mark.parametrize("days", ["1", "20000"])
@@ -81,26 +85,6 @@ def test_the_end_of_the_certificate_is_known_and_that_of_a_renewed_one(certifica
         return ssl.cert_time_to_seconds(subprocess.check_output(shown, text=True).strip().partition("=")[2])
 
     assert ends == [told(first.path), told(chain)]
-
-
-def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_path):
-    authority, _ = certificates
-    chain, key, password = paths = [tmp_path / name for name in ("chain.pem", "key.pem", "password")]
-    targets = []
-    for word in ("first", "second"):
-        signed = authority.sign(f"encrypted-{word}", HOST, word)
-        (tmp_path / word).write_text(word)
-        targets.append((signed.path, signed.key, tmp_path / word))
-    for path, target in zip(paths, targets[0], strict=True):
-        relink(path, target)
-    files = {"ssl_certificate_location": chain, "ssl_key_location": key, "ssl_key_password": f"file:{password}"}
-    encryption = encryption_of(**files)
-    seen = [asyncio.run(serial_seen(encryption.clients, authority))]
-    for path, target in zip(paths, targets[1], strict=True):
-        relink(path, target)
-        encryption.refresh()
-        seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
-    assert seen[0] == seen[1] == seen[2] != seen[3]
 
 
 @pytest.fixture(scope="module")

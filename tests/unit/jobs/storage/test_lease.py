@@ -138,15 +138,6 @@ def test_a_jvm_that_outlives_its_program_is_waited_for(store):
         lease_of(store, here()).claim()
 
 
-def test_a_job_that_was_killed_on_another_machine_is_replaced_when_its_lease_has_ended(store, caplog):
-    lease_of(store, elsewhere()).claim()
-
-    with held(lease_of(store, here())) as stopped:
-        assert not stopped.is_set()
-    assert "on other-host, since" in caplog.text
-    assert "waiting until its lease is renewed or expires, at most 1 s" in caplog.text
-
-
 @pytest.mark.parametrize(("of_holder", "of_second"), [(600, 45), (45, 600)])
 def test_a_holder_on_another_machine_is_waited_for_by_its_own_setting(store, clock, of_holder, of_second):
     lease_of(store, elsewhere(), seconds=of_holder).claim()

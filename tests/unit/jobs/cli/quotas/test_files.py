@@ -9,8 +9,7 @@ from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.text import format_time
-from quota.timeline.change import to_change
-from quota.timeline.timeline import QuotaTimeline
+from tests.support.factories import timeline
 from tests.support.programs import run
 
 HOUR = 3_600_000
@@ -25,10 +24,8 @@ def rollback(monkeypatch):
         QuotaLogEntry(offset, at, QuotaRecord(QuotaEntity("alice"), rate))
         for offset, (at, rate) in enumerate(rates.items())
     ]
-    timeline = QuotaTimeline()
-    for entry in entries:
-        timeline.add(to_change(entry.record, entry.timestamp))
-    log = SimpleNamespace(entries=entries, timeline=timeline, now=now)
+    changes = timeline(*((QuotaEntity("alice"), rate, at) for at, rate in rates.items()))
+    log = SimpleNamespace(entries=entries, timeline=changes, now=now)
     monkeypatch.setattr(quota_log, "read_log", lambda *_, **__: log)
 
     def _rollback(ago_ms, *options):
