@@ -286,7 +286,7 @@ def without_old_clusters(entries: list[QuotaLogEntry], since: int) -> list[Quota
 
 def _rounded(latency_ms: int) -> int:
     """Round to two digits, so that an interval has at most a few hundred different values."""
-    return round(latency_ms, min(0, 2 - len(str(latency_ms))))
+    return latency_ms if latency_ms < 100 else round(latency_ms, 2 - len(str(latency_ms)))  # noqa: PLR2004
 
 
 def _percentile(counts: Counter[int], percent: int) -> int | None:

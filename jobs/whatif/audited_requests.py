@@ -46,7 +46,11 @@ WHERE epoch_ms("timestamp") BETWEEN {first} AND {last} AND {of_user}
 """
 """The rows of a period. A file lacks the columns that were added after it was written."""
 
-_BOUNDS = 'SELECT count(*), epoch_ms(min("timestamp")), epoch_ms(max("timestamp")) FROM rows'
+_BOUNDS = """
+SELECT count(*), epoch_ms(min(received)), epoch_ms(max(received))
+FROM (SELECT least("timestamp", decided_at) AS received FROM rows)
+"""
+"""The times of the first and the last request, as received (`quota.records.decision.as_received`)."""
 
 _LATE = f"""
 CREATE TABLE late AS
@@ -80,7 +84,7 @@ class AuditedRequests:
         self._db, self._settings = db, settings
         ((self.count, first, last),) = db.execute(_BOUNDS).fetchall()
         self.bounds: tuple[int, int] = first, last
-        """The times of the first and the last request [epoch ms]."""
+        """The times of the first and the last request, not after those of their decisions [epoch ms]."""
         ((late_ms,),) = db.execute('SELECT max(epoch_ms(newest) - epoch_ms("timestamp")) FROM late').fetchall()
         self._days = [day for (day,) in db.execute(_DAYS).fetchall()]
         self.period = replace(period, late_ms=late_ms or 0)

@@ -138,6 +138,13 @@ def test_a_page_has_the_newest_decisions_and_the_newest_that_were_rejected_or_th
     assert [int(id_.rpartition("-")[2]) - START for id_ in ids] == [5, 4, 2]
 
 
+def test_requests_stamped_by_a_clock_that_was_ahead_are_in_the_report_at_the_times_of_their_decisions(report):
+    data = report(decisions=[decision(START + HOUR + at, admitted=[3], latency_ms=-HOUR) for at in (0, 1000, 4000)])
+    assert (data["from"], data["to"], data["now"]) == (START, START + 5000, START + 4000)
+    assert [(each["at"] - START, each["admitted"]) for each in data["intervals"]] == [(0, 3), (1000, 3), (4000, 3)]
+    assert [each["at"] - START for each in data["decisions"]] == [4000, 1000, 0]
+
+
 def test_changes_are_those_that_took_effect_in_the_period(report):
     data = report(
         decisions=[decision(START), decision(START + 5000)],
