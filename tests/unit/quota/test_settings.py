@@ -288,15 +288,6 @@ def listed(tmp_path):
     return _listed
 
 
-def test_every_setting_has_its_default_if_it_is_not_set():
-    settings = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
-
-    assert {setting.origin for setting in settings} == {"default", "kafka"}
-    assert not [setting.name for setting in settings if setting.changed]
-    assert settings[0].name == "kafka.security_protocol"
-    assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {setting.name for setting in settings}
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

@@ -8,7 +8,7 @@ import quota.testing
 from quota.callbacks import DefaultQuotaCallback, PartitionProportionalCallback, Quota, QuotaEntity
 from quota.errors import BadInput, BadRecord
 from quota.records.decision import Outcome
-from quota.records.quota_log import CallbackRecord, QuotaRecord, ResetRecord
+from quota.records.quota_log import QuotaRecord, ResetRecord
 from quota.testing import CallbackHarness
 from tests.support.callbacks import Failing, NoCallback, Recording
 
@@ -78,16 +78,6 @@ def test_a_record_that_the_jobs_would_skip_is_an_error():
     harness = CallbackHarness(DefaultQuotaCallback)
     with pytest.raises(BadRecord, match="controller_mutation_rate: expected float > 0"):
         harness.write(QuotaRecord(ALICE, -1.0))
-
-
-def test_the_callback_of_the_settings_is_in_force_again():
-    harness = CallbackHarness(PartitionProportionalCallback, {"minimum.share": "0.5"})
-    harness.configure({"minimum.share": "0.1"})
-    harness.advance(seconds=1)
-    harness.write(CallbackRecord(None))
-    harness.set_quota(QuotaEntity(None), Quota(10.0))
-    harness.set_cluster({"bob.b": [0]})
-    assert rate(harness.resolve("alice", "app")) == 5
 
 
 def test_instances_are_closed():

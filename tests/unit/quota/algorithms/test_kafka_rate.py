@@ -5,11 +5,10 @@
 
 from itertools import accumulate
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Sample, Samples
+from quota.algorithms.kafka_rate import NO_SAMPLES, Sample, Samples
 from quota.records.quota_log import Window
 
 TEN_OF_TWO = Window(num=10, size_seconds=2)
@@ -41,22 +40,3 @@ def test_there_is_at_most_one_sample_more_than_windows(steps, window):
     times = accumulate(step for step, _ in steps)
     charges = zip(times, (cost for _, cost in steps), strict=True)
     assert len(of(*charges, window=window).items) <= window.num + 1
-
-
-STEPS = {
-    "without charges": ([], {1234: 0}),
-    # Kafka counts S - 1 whole windows and what has passed of the last: 560 by 99 s, then by 99.5, then none.
-    "a burst": ([(560, 50_000)], {50_000: 560 / 99, 50_500: 560 / 99.5, 149_999: 560 / 99.999, 150_000: 0}),
-    # The same metric is read in the order of these times.
-    "reading changes nothing": ([(560, 0)], {200_000: 0, 0: 560 / 99}),
-}
-"""Charges and their times, and the rate at each time [mutations/s]."""
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_the_rate_as_kafka_measures_it(step):
-    charged, rates = STEPS[step]
-    metric = RateMetric(Window(num=100))
-    for cost, at in charged:
-        metric = metric.record(cost, at)
-    assert {at: metric.measure(at) for at in rates} == rates

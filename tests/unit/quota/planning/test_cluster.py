@@ -26,13 +26,6 @@ def summary(compared):
     return [(difference.entity, difference.kind, difference.wanted, difference.present) for difference in compared]
 
 
-def test_a_cluster_should_have_the_rates_in_force_and_no_removed_ones():
-    log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (BOB, None, 10), (CAROL, 1.0, 100))
-    assert wanted_rates(log, 50) == {ALICE: 5.0, BOB: None}
-    assert wanted_rates(log, 5) == {ALICE: 5.0, BOB: 7.0}
-    assert wanted_rates(log, 100) == {ALICE: 5.0, BOB: None, CAROL: 1.0}
-
-
 def test_a_quota_in_shadow_is_not_to_be_enforced():
     assert wanted_rates(timeline((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, 99.0, 1000), 0)), 0) == {
         ALICE: None,
@@ -44,19 +37,6 @@ def test_an_entity_whose_only_change_was_cancelled_is_unknown_to_the_log():
     log = timeline((ALICE, 5.0, 100))
     log.add(QuotaCancellation(ALICE, 100))
     assert wanted_rates(log, 200) == {}
-
-
-def test_differences_are_reported_by_kind_in_a_stable_order():
-    dora, erin = QuotaEntity("dora"), QuotaEntity(client_id="app")
-    wanted = {ALICE: 5.0, BOB: None, CAROL: 1.0, dora: 2.0, QuotaEntity("removed there, too"): None}
-    present = {erin: 3.0, dora: 2.0, BOB: 7.0, ALICE: 9.0, DEFAULT: 4.0}
-    assert summary(differences(wanted, present)) == [
-        (erin, "only_there", None, 3.0),
-        (ALICE, "changed", 5.0, 9.0),
-        (BOB, "not_removed", None, 7.0),
-        (CAROL, "missing", 1.0, None),
-        (DEFAULT, "only_there", None, 4.0),
-    ]
 
 
 def test_a_missing_number_is_a_different_rate():

@@ -147,21 +147,6 @@ def test_a_quota_at_any_time_is_what_the_changes_result_in_in_the_order_of_their
             assert (limit and limit.quota) == expected
 
 
-def test_a_cancelled_change_leaves_no_trace():
-    """From 50 on the rate was to be 9; the options of 60 and 70 have no quota then, until 80."""
-    quotas = QuotaTimeline()
-    for timestamp, record in (
-        (0, QuotaRecord(ALICE, 9.0, effective_at=50)),
-        (1, QuotaRecord(ALICE, 9.0, 7.0, effective_at=60, altered_configs=[NAMES["burst"]])),
-        (2, QuotaRecord(ALICE, 9.0, 7.0, 3, effective_at=70, altered_configs=["max_debt_ms"])),
-        (3, QuotaRecord(ALICE, 2.0, 7.0, 3, effective_at=80, altered_configs=[NAMES["rate"]])),
-        (4, QuotaRecord(ALICE, 9.0, effective_at=50, cancelled=True)),
-    ):
-        quotas.add(to_change(record, timestamp))
-    assert [(due.moment, due.quota) for due in quotas.scheduled(4)] == [(60, None), (70, None), (80, Quota(2.0))]
-    assert [quotas.resolve("alice", "", at).limit is not None for at in (50, 60, 70, 80)] == [False, False, False, True]
-
-
 @pytest.mark.parametrize("effective_at", [None, 100])
 def test_changes_by_operators_who_have_not_seen_each_other_survive_compaction(effective_at):
     """One sets the burst, the other the bound on debt; the record that is written after both holds both."""

@@ -13,7 +13,7 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota_log import Window
-from quota.whatif.rejected_algorithms import NO_SPREAD, AlgorithmName, SpreadWindows, make_algorithm
+from quota.whatif.rejected_algorithms import NO_SPREAD, AlgorithmName, make_algorithm
 from tests.support.factories import PERMISSIVE, decide_all, resolved
 
 KIP = Window(num=100)
@@ -148,26 +148,6 @@ def of(*charges, window, rate):
     for at, cost in charges:
         spread = spread.add(cost, at, window, rate)
     return spread
-
-
-STEPS = {
-    # Four windows of 5 and one of 10, which is the third two seconds later; the one after it has capacity for 5.
-    "an excess stays in its window until that expires": ([(4000, 30), (6000, 6)], 2000, (5, 5, 10, 5, 1)),
-    "a late charge counts as of the newest window": ([(4000, 30), (1000, 2)], 0, (5, 5, 5, 5, 12)),
-    "after all windows a charge starts new ones": ([(4000, 30), (9300, 2)], 5300, (2,)),
-}
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_charges_at_five_a_second_in_five_windows(step):
-    given, begins_at, levels = STEPS[step]
-    assert of(*given, window=FIVE, rate=5) == SpreadWindows(begins_at, levels)
-
-
-@pytest.mark.parametrize(("rate", "levels"), [(7, (7, 7, 4)), (3, (5, 5, 3, 3, 2))])
-def test_a_changed_quota_changes_the_capacity_and_takes_nothing_out_of_a_window(rate, levels):
-    """From 12 charged at 5 a second."""
-    assert of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, rate).levels == levels
 
 
 @given(charges, windows, rates)

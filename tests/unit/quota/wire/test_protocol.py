@@ -9,19 +9,6 @@ from quota.wire.schemas import write_messages
 ANY = {"type": "request", "listeners": ["broker"], "validVersions": "0", "fields": []}
 
 
-def test_the_apis_that_a_gateway_reads(protocol):
-    """The list is that of Kafka 4.4's documentation."""
-    assert protocol.apis[19] == Api(19, "CreateTopics", 2, 7, 5)
-    assert protocol.apis[37] == Api(37, "CreatePartitions", 0, 3, 2)
-    assert protocol.apis[20] == Api(20, "DeleteTopics", 1, 6, 4)
-    assert protocol.apis[3] == Api(3, "Metadata", 0, 13, 9)
-    assert protocol.apis[18] == Api(18, "ApiVersions", 0, 5, 3)
-    assert protocol.apis[17] == Api(17, "SaslHandshake", 0, 1, None)
-    assert protocol.apis[36] == Api(36, "SaslAuthenticate", 0, 2, 2)
-    assert protocol.apis[10] == Api(10, "FindCoordinator", 0, 6, 3)
-    assert protocol.apis[60] == Api(60, "DescribeCluster", 0, 2, 0)
-
-
 @pytest.mark.parametrize(
     ("key", "version", "error"),
     [

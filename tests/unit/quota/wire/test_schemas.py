@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from quota.errors import BadInput
-from quota.wire.schemas import Versions, read_release, read_schemas, struct_of
+from quota.wire.schemas import read_release, read_schemas, struct_of
 
 SCHEMA = """
 // The licence.
@@ -42,12 +42,6 @@ def test_a_schema_is_json_with_comments(jar):
             "about": 'See https://kafka.apache.org, and "//".',
         }
     }
-
-
-def test_a_folder_is_resolved_to_its_jar(jar):
-    (jar.parent / "kafka-server-9.8.7.jar").touch()
-    assert read_schemas(jar.parent).keys() == {"PingRequest"}
-    assert read_release(jar.parent) == "9.8.7"
 
 
 @pytest.mark.parametrize(
@@ -94,14 +88,6 @@ def field(name="X", kind="int32", versions="0+", **more):
 def struct(*fields, version=0, flexible="none", **more):
     schema = {"name": "PingRequest", "flexibleVersions": flexible, "fields": list(fields), **more}
     return struct_of(schema, version)
-
-
-@pytest.mark.parametrize(
-    ("text", "versions"),
-    [("none", set()), ("2", {2}), ("1-3", {1, 2, 3}), ("2+", {2, 3, 4, 5}), ("0+", {0, 1, 2, 3, 4, 5})],
-)
-def test_a_range_of_versions(text, versions):
-    assert {version for version in range(6) if version in Versions.parse(text)} == versions
 
 
 def test_a_field_may_have_a_tag_in_some_versions():

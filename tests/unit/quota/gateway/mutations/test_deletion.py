@@ -180,12 +180,6 @@ def test_many_topics_are_polled_less_often(play):
     assert (waited[:2], sum(waited)) == ([40, 80], 5000)
 
 
-def test_a_missing_topic_is_answered_at_once(play):
-    on = play(Cluster())
-    answer = on.call(20, 6, deletion("gone"))
-    assert (on.ports.pauses, errors(answer)) == ([], {"gone": 3})
-
-
 def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
     """Two attempts have one content, by name or by id, unless the topic has grown; another one of its name has another.
 
@@ -205,20 +199,6 @@ def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
     assert content(Cluster(a=3), deletion(topic_id(1))) == same
     assert content(again, deletion("a")) != same
     assert content(Cluster(a=4), deletion("a")) != same
-
-
-def test_many_topics_are_found_in_parts(play):
-    """A response with all of them would delay other clients while it is read."""
-    names = [f"t{number}" for number in range(120)]
-    on = play(Cluster(**dict.fromkeys(names, 2)))
-    request = on.mutate(20, 6, deletion(*names, "gone"))
-
-    assert costs(request) == dict.fromkeys(names, 2)
-    (answer,) = on.answers()
-    assert errors(answer) == {**dict.fromkeys(names, 0), "gone": 3}
-    assert on.cluster.topics == {}
-    requested = [len(message["topics"]) for key, _, message in on.seen if key == 3]
-    assert max(requested) <= 50
 
 
 @pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
