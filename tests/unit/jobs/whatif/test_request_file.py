@@ -129,14 +129,9 @@ def test_the_log_that_is_shipped_as_an_example_is_what_its_program_writes():
 
 
 @pytest.fixture
-def read(base_settings, tmp_path):
+def read(base_settings, write):
     """Decisions on the requests of a file of these lines."""
-
-    def _read(*lines, **times):
-        (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
-        return list(FileRequests(base_settings, str(tmp_path / "requests.jsonl"), Period(**times)))
-
-    return _read
+    return lambda *lines, **times: list(FileRequests(base_settings, write(*lines), Period(**times)))
 
 
 def test_requests_of_a_file_become_decisions_that_admit_everything(read):
