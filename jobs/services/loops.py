@@ -53,6 +53,6 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     with ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
-        _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with stop_signals() as stop, counted(endpoint, settings, stats, metrics, LoopHealth(stats)):
+            _log.info("running: observe, %s", ", ".join(map(str, logs)))
             follower.run(stop, once=once)
