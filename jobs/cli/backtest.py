@@ -8,6 +8,7 @@ from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.tables import Columns, print_rows, sender
 from quota.text import printable
+from quota.whatif.effects import Period
 from quota.whatif.evaluation import Result
 
 _COLUMNS: Columns = {
@@ -52,16 +53,11 @@ def backtest(
       mutation-quota backtest --candidate quotas=tight.yaml --from -7d
       mutation-quota backtest --candidate window-num=100,name=long -o json
     """
-    first, last = period.parse()
+    span = Period(*period.parse())
     settings = where.read()
-    if requests is None:
-        from jobs.whatif.audited_requests import backtest as run_backtest
+    from jobs.whatif import evaluations
 
-        result = run_backtest(settings, candidate or [], first, last)
-    else:
-        from jobs.whatif.request_file import backtest_file
-
-        result = backtest_file(settings, candidate or [], first, last, requests)
+    result = evaluations.backtest(settings, candidate or [], span, requests)
     output.print(result, lambda: _print_result(result, limit), items="outcomes")
 
 

@@ -11,6 +11,7 @@ from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
 from quota.text import format_duration, plural
+from quota.whatif.effects import Period
 from quota.whatif.recommendation import Advice, Tenancy
 
 _RULE_INDENT = len("4. over-allocation  ")
@@ -65,21 +66,15 @@ def recommend(
     if over_allocation is not None:
         is_valid = 1 <= over_allocation < math.inf
         _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
-    span = period.parse()
+    span = Period(*period.parse())
     file.check(None if file.output_file is None else output)  # a recommendation takes minutes
     settings = where.read()
+    from jobs.whatif import evaluations
     from quota.planning.quota_file import write_quota_file
     from quota.whatif.recommendation import SizingInput
 
     sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)
-    if requests is None:
-        from jobs.whatif.audited_requests import recommend as recommend_quotas
-
-        advice = recommend_quotas(settings, sizing, tenancy, span)
-    else:
-        from jobs.whatif.request_file import recommend_from_file
-
-        advice = recommend_from_file(settings, sizing, tenancy, span, requests)
+    advice = evaluations.recommend(settings, sizing, tenancy, span, requests)
     if file.output_file is not None:
         file.write(write_quota_file(advice.quotas))
         if file.to_stdout:

@@ -1,4 +1,4 @@
-"""The what-ifs on the audit's tables: DuckDB sorts the recorded decisions, and each is decided again as it comes."""
+"""The requests in the audit's tables: DuckDB sorts the recorded decisions, and each is decided again as it comes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +15,6 @@ from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.reader import bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables import DECISIONS
 from jobs.progress import progress
-from jobs.whatif.candidates import parse_candidates, size_quotas
-from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import NotFound
 from quota.records.decision import Decision
@@ -25,8 +23,6 @@ from quota.settings import Settings
 from quota.text import quoted
 from quota.timeline.change import to_change
 from quota.whatif.effects import Period
-from quota.whatif.evaluation import Result, evaluate
-from quota.whatif.recommendation import Advice, SizingInput, Tenancy
 
 T = TypeVar("T")
 
@@ -156,34 +152,9 @@ def _date_of(moment: int | None) -> date | None:
     return None if moment is None else to_datetime(moment).date()
 
 
-def backtest(settings: Settings, candidates: Sequence[str], since: int | None, until: int | None) -> Result:
-    """Replay audited requests, with the recorded quotas and with each candidate.
-
-    Requests from `since` on and before `until` (epoch ms) count; earlier ones only charge the buckets.
-    """
-    check_callbacks(settings.quota.callbacks)
-    recorded = CallbackTimeline(settings.quota.callbacks)
-    parsed = parse_candidates(candidates, recorded, settings)
-    add_recorded_changes(recorded, settings)
-    with open_requests(settings, Period(since, until), with_earlier=True) as requests:
-        return evaluate(requests, parsed, requests.outcome, requests.period, reproduces=True)
-
-
 def add_recorded_changes(quotas: CallbackTimeline, settings: Settings) -> None:
     """Add the audited quota changes to a timeline, in the log's order."""
     with read_errors(settings):
         entries = read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True)
     for entry in entries:
         quotas.add(to_change(entry.record, entry.timestamp))
-
-
-def recommend(
-    settings: Settings,
-    sizing: SizingInput,
-    tenancy: Tenancy,
-    period: tuple[int | None, int | None] = (None, None),
-) -> Advice:
-    """Recommend quotas from the audited requests of a period (epoch ms, without its end)."""
-    check_callbacks(settings.quota.callbacks)
-    with open_requests(settings, Period(*period)) as requests:
-        return size_quotas(settings, sizing, tenancy, requests)

@@ -1,31 +1,19 @@
-"""The quotas that are tried on requests: those of a file, those of `--candidate`, and recommended ones."""
+"""The quotas that are tried on requests: those of a file, and those of `--candidate`."""
 
 import codecs
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from jobs.storage.whole_file import read_whole
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
-from quota.errors import BadInput, BadRecord, NotFound
+from quota.errors import BadInput, BadRecord
 from quota.planning.quota_file import is_json_lines, read_quota_file
-from quota.records.decision import Decision
 from quota.records.quota_log import Callbacks, QuotaRecord, Window
 from quota.records.record import BEGINNING
 from quota.settings import Settings
 from quota.timeline.change import to_change
-from quota.whatif.effects import Period
-from quota.whatif.evaluation import Candidate, evaluate
-from quota.whatif.recommendation import (
-    Advice,
-    SizingInput,
-    Tenancy,
-    divide_capacity,
-    make_advice,
-    measure_demands,
-    quota_records,
-)
+from quota.whatif.evaluation import Candidate
 from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
 from quota.whatif.simulation import read_quotas
 
@@ -104,31 +92,3 @@ def make_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> Callbac
     for record in records:
         quotas.add(to_change(record, BEGINNING))
     return quotas
-
-
-class RecordedRequests(Protocol):
-    """Requests with the decisions on them, in the order of each bucket; they can be read several times."""
-
-    source: str
-    """Where they are from, for errors."""
-    outcome: str
-    """The name of the outcome that they have."""
-    period: Period
-
-    def __iter__(self) -> Iterator[Decision]:
-        """Yield the decisions."""
-
-
-def size_quotas(settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests) -> Advice:
-    """Divide the capacity by the tenants' demands and their load together, and backtest the quotas."""
-    policy, period = Policy.of(settings), requests.period
-    demands, load_together = measure_demands(requests, tenancy, policy.exempt_users, sizing.window)
-    if not demands:
-        in_period = "" if period.since is None and period.until is None else " in that period"
-        raise NotFound(f"no requests to size quotas: {requests.source} has no charged requests{in_period}")
-    recommendation = divide_capacity(demands, load_together, sizing)
-    quotas = make_quotas(quota_records(recommendation, tenancy), settings.quota.callbacks)
-    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, sizing.window, policy.deduplication)
-    candidate = Candidate("recommended", quotas, algorithm, policy)
-    result = evaluate(requests, [candidate], requests.outcome, period)
-    return make_advice(recommendation, result, tenancy, policy.exempt_users, sizing.window)

@@ -3,14 +3,14 @@
 import logging
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO
 
 from jobs.progress import progress
-from jobs.whatif.candidates import parse_candidates, read_quotas_of_file, size_quotas
+from jobs.whatif.candidates import read_quotas_of_file
 from quota.admission.policy import Policy
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
@@ -20,8 +20,6 @@ from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import plural
 from quota.whatif.effects import Period
-from quota.whatif.evaluation import Result, evaluate
-from quota.whatif.recommendation import Advice, SizingInput, Tenancy
 from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
 from quota.whatif.simulation import simulate
 
@@ -111,25 +109,3 @@ def open_requests(
         copy.flush()
         requests.path = copy.name
         yield requests
-
-
-def recommend_from_file(
-    settings: Settings, sizing: SizingInput, tenancy: Tenancy, period: tuple[int | None, int | None], file: str
-) -> Advice:
-    """Recommend quotas from the requests of a file in a period (epoch ms, without its end)."""
-    check_callbacks(settings.quota.callbacks)
-    with open_requests(settings, file, Period(*period)) as requests:
-        return size_quotas(settings, sizing, tenancy, requests)
-
-
-def backtest_file(
-    settings: Settings, candidates: Sequence[str], since: int | None, until: int | None, file: str
-) -> Result:
-    """Replay the requests of a file with each candidate, as `jobs.whatif.audited_requests.backtest` does."""
-    check_callbacks(settings.quota.callbacks)
-    parsed = parse_candidates(candidates, None, settings)
-    with open_requests(settings, file, Period(since, until), with_earlier=True) as requests:
-        result = evaluate(requests, parsed, requests.outcome, requests.period)
-    if not result.outcomes:
-        raise NotFound(f"there are no decisions: {file} has none in that period")
-    return result

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from jobs.audit.reader import bounded_duckdb
 from jobs.whatif import audited_requests
-from jobs.whatif.audited_requests import add_recorded_changes, backtest, open_requests, read_again, recommend
+from jobs.whatif.audited_requests import add_recorded_changes, open_requests, read_again
+from jobs.whatif.evaluations import backtest, recommend
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
@@ -82,7 +83,7 @@ def backtested(settings):
     """Replay the deployment's audited decisions."""
 
     def _backtested(*candidates, since=None, until=None, **quota):
-        return backtest(with_sections(settings, quota=quota), candidates, since, until)
+        return backtest(with_sections(settings, quota=quota), candidates, Period(since, until))
 
     return _backtested
 
@@ -241,7 +242,7 @@ def test_tenants_can_be_distinguished_by_other_tags(sized):
 
 
 def test_consequences_are_decided_by_the_quotas_themselves(sized):
-    advice = recommend(sized, GROUND, Tenancy.USER)
+    advice = recommend(sized, GROUND, Tenancy.USER, Period())
     assert advice.before_name == "as recorded"
     assert (advice.before.rejected, advice.after.rejected) == (5 + 5 + 11, 0)
     assert advice.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
@@ -251,7 +252,7 @@ def test_consequences_are_decided_by_the_quotas_themselves(sized):
 def test_requests_in_shadow_are_decided_as_enforced(sized):
     shadow = with_sections(sized, quota={"shadow": True})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    in_shadow, enforced = (recommend(each, narrow, Tenancy.USER).after for each in (shadow, sized))
+    in_shadow, enforced = (recommend(each, narrow, Tenancy.USER, Period()).after for each in (shadow, sized))
     assert in_shadow == enforced
     assert enforced.rejected == 5 + 5 + 11  # at a third of 1/s only her first topic is admitted
 
@@ -265,7 +266,7 @@ def test_requests_in_shadow_are_decided_as_enforced(sized):
 )
 def test_a_period_without_charges_is_reported_by_recommend(sized, since, until, message):
     with pytest.raises(MutationQuotaError, match=message):
-        recommend(sized, GROUND, Tenancy.USER, (since, until))
+        recommend(sized, GROUND, Tenancy.USER, Period(since, until))
 
 
 def test_the_command_recommends_quotas_in_a_file_for_apply(sized, tmp_path):

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from jobs.observe.importing import EXAMPLE
-from jobs.whatif.audited_requests import backtest, recommend
 from jobs.whatif.candidates import parse_candidates
-from jobs.whatif.request_file import FileRequests, backtest_file, open_requests, recommend_from_file
+from jobs.whatif.evaluations import backtest, recommend
+from jobs.whatif.request_file import FileRequests, open_requests
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -28,8 +28,6 @@ from tests.support.factories import request_after as after
 from tests.support.factories import request_at as at
 from tests.support.object_store import store_settings
 from tests.support.programs import run
-
-EVER = (None, None)
 
 
 @pytest.fixture
@@ -49,7 +47,7 @@ def settings(base_settings):
 
 
 def test_tenants_are_sized_by_their_charged_requests(settings, write):
-    advice = recommend_from_file(settings, GROUND, Tenancy.USER, EVER, write(*REQUESTS))
+    advice = recommend(settings, GROUND, Tenancy.USER, Period(), write(*REQUESTS))
     assert advice.before_name == "without quotas"
     assert (advice.before.rejected, advice.before.peak) == (0, 110)
     demands = [tenant.share.demand for tenant in advice.tenants]
@@ -64,7 +62,7 @@ def test_tenants_are_sized_by_their_charged_requests(settings, write):
 def test_a_period_without_charges_is_reported(settings, write):
     message = r"requests\.jsonl has no charged requests in that period$"
     with pytest.raises(MutationQuotaError, match=message):
-        recommend_from_file(settings, GROUND, Tenancy.USER, (START + 3000, None), write(*REQUESTS))
+        recommend(settings, GROUND, Tenancy.USER, Period(START + 3000), write(*REQUESTS))
 
 
 FILE = [
@@ -83,7 +81,7 @@ def backtested(settings, write, tmp_path):
     (tmp_path / "five.yaml").write_text("quotas:\n- {entity: {user: alice}, controller_mutation_rate: 5}\n")
 
     def _backtested(*lines, since=None, until=None):
-        return backtest_file(settings, [f"name=five,quotas={tmp_path}/five.yaml"], since, until, write(*lines))
+        return backtest(settings, [f"name=five,quotas={tmp_path}/five.yaml"], Period(since, until), write(*lines))
 
     return _backtested
 
@@ -235,12 +233,12 @@ def test_an_unusable_candidate_is_reported(text, message):
 
 
 def run_backtest(settings):
-    backtest(settings, [], None, None)
+    backtest(settings, [], Period())
 
 
 def run_recommend(settings):
     sizing = SizingInput(100.0, 0.2, None, settings.quota.window)
-    recommend(settings, sizing, Tenancy.USER)
+    recommend(settings, sizing, Tenancy.USER, Period())
 
 
 @pytest.mark.parametrize("command", [run_backtest, run_recommend])
