@@ -185,10 +185,10 @@ def _check_features(path: str, verb: str, features: Collection[str] | None, supp
         )
 
 
-def missing_tables(settings: Settings, tables: Sequence[TableSpec] = TABLES) -> list[str]:
+def missing_tables(settings: Settings) -> list[str]:
     """Return the names of the tables that do not exist."""
     store = TableStore.of(settings)
-    return [table.name for table in tables if not store.has(table)]
+    return [table.name for table in TABLES if not store.has(table)]
 
 
 def prepare_tables(
@@ -238,10 +238,16 @@ def _check(settings: Settings, table: TableSpec) -> None:
         )
     check_writable(path, opened)
     with TableStore.of(settings).errors(table):
-        _set_missing_properties(opened)
+        present = opened.metadata().configuration
+        if properties := {name: value for name, value in PROPERTIES.items() if name not in present}:
+            opened.alter.set_table_properties(properties)
+            opened.update_incremental()
         if version == table.version:
             return
-        _upgrade(opened, table)
+        no_rows = pa.schema(Schema.from_json(table.schema.json()).to_arrow()).empty_table()
+        write_deltalake(opened, no_rows, mode="append", schema_mode="merge")
+        opened.update_incremental()
+        opened.alter.set_table_properties({VERSION_PROPERTY: str(table.version)}, raise_if_not_exists=False)
     _log.info(
         "upgraded the table %s from version %d to version %d; new columns: %s",
         path,
@@ -249,22 +255,6 @@ def _check(settings: Settings, table: TableSpec) -> None:
         table.version,
         ", ".join(missing) or "none",
     )
-
-
-def _set_missing_properties(opened: DeltaTable) -> None:
-    """Set the properties that are missing in a table of an older program."""
-    present = opened.metadata().configuration
-    missing = {name: value for name, value in PROPERTIES.items() if name not in present}
-    if missing:
-        opened.alter.set_table_properties(missing)
-        opened.update_incremental()
-
-
-def _upgrade(opened: DeltaTable, table: TableSpec) -> None:
-    no_rows = pa.schema(Schema.from_json(table.schema.json()).to_arrow()).empty_table()
-    write_deltalake(opened, no_rows, mode="append", schema_mode="merge")
-    opened.update_incremental()
-    opened.alter.set_table_properties({VERSION_PROPERTY: str(table.version)}, raise_if_not_exists=False)
 
 
 def _differences(expected: DataType, stored: DataType, name: str = "") -> dict[str, DataType | None]:

@@ -77,12 +77,17 @@ def newest_buckets(session: DeploymentSession, read: Callable[[Iterable[SavedBuc
 
 def read_stored(settings: Settings, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     """Return the result of `newest_buckets`, for which Spark is started; the enforcing query may run meanwhile."""
+    return _with_spark(settings, "buckets list", lambda session: newest_buckets(session, read))
+
+
+def _with_spark(settings: Settings, name: str, read: Callable[[DeploymentSession], T]) -> T:
+    """Return the result of `read`; standard error tells that Spark is being started, and how far it has read."""
     with (
-        spark_session_with_progress(settings, "buckets list") as spark,
+        spark_session_with_progress(settings, name) as spark,
         query_errors(ENFORCE),
         DeploymentSession.on(spark, settings) as session,
     ):
-        return with_progress(spark, "reading buckets", lambda: newest_buckets(session, read))
+        return with_progress(spark, "reading buckets", lambda: read(session))
 
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
@@ -174,9 +179,4 @@ def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
 def export_buckets(settings: Settings) -> SavedBuckets:
     """Return the buckets of the enforcing query, which must not run."""
     check_store(settings)
-    with (
-        spark_session_with_progress(settings, "buckets export") as spark,
-        query_errors(ENFORCE),
-        DeploymentSession.on(spark, settings) as session,
-    ):
-        return with_progress(spark, "reading buckets", lambda: capture_buckets(session))
+    return _with_spark(settings, "buckets export", capture_buckets)

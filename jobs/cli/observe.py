@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
+from jobs.cli.options import FileOptions, KafkaOptions, Once, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
@@ -78,7 +78,7 @@ def follow(
         bool,
         typer.Option("--from-beginning", help="Start at the first line of logs that have not been followed before."),
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")] = False,
+    once: Once = False,
     *,
     kafka: KafkaOptions,
 ) -> None:

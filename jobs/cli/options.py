@@ -36,6 +36,9 @@ _MIN_DIGITS = 12
 _common_option = partial(typer.Option, rich_help_panel="Common options")
 """An option that most commands have. Their panel follows the command's own options."""
 
+_time_option = partial(typer.Option, metavar="TIME")
+_A_TIME = "ISO 8601 (UTC without a zone), epoch ms"
+
 
 def _complete_setting(incomplete: str) -> list[str]:
     """Return the settings that begin with an incomplete value of `--set`."""
@@ -67,41 +70,25 @@ SettingsFile = Annotated[
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
     str | None,
-    typer.Option(
-        "--effective-at",
-        metavar="TIME",
-        help="When the change takes effect: ISO 8601 (UTC without a zone), epoch ms, +2h. Default: now.",
-    ),
+    _time_option("--effective-at", help=f"When the change takes effect: {_A_TIME}, +2h. Default: now."),
 ]
-ScheduledAt = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME", help="Time for which the change is scheduled: ISO 8601 (UTC without a zone), epoch ms."
-    ),
-]
+ScheduledAt = Annotated[str, _time_option(help=f"Time for which the change is scheduled: {_A_TIME}.")]
+Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 Requests = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", help="File of requests (JSON lines) to read instead of the audit's tables; - for stdin."
     ),
 ]
-At = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h. Default: now."),
-]
+At = Annotated[str | None, _time_option(help=f"Point in time: {_A_TIME}, -2h. Default: now.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodOptions:
     """The options that select a period."""
 
-    since: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
-    ] = None
-    until: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
-    ] = None
+    since: Annotated[str | None, _time_option("--from", help=f"Start: {_A_TIME}, -2h.")] = None
+    until: Annotated[str | None, _time_option("--to", help=f"End, not included: {_A_TIME}, -2h.")] = None
 
     def parse(self) -> tuple[int | None, int | None]:
         """Return the start and the end, epoch ms; None for one that is not given."""

@@ -75,10 +75,7 @@ class Group:
     commands: Mapping[str, Command]
 
 
-Sections: TypeAlias = Mapping[str, Mapping[str, Command | Group]]
-"""The commands and groups by name, for each panel of the help."""
-
-SECTIONS: Sections = {
+SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
     "Services": {
         "enforce": services.enforce,
         "audit": services.audit,
@@ -148,7 +145,7 @@ SECTIONS: Sections = {
     },
     "Try": {"run": services.run, "demo": services.demo, "broker": services.broker},
 }
-"""All commands, by the panels of the help."""
+"""The commands and groups by name, for each panel of the help."""
 
 
 _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quotas.history}

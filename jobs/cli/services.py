@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, TargetOptions
+from jobs.cli.options import ConfirmOptions, KafkaOptions, Once, SettingsOptions, TargetOptions
 from jobs.installation import check_extras
 from quota.errors import BadInput
 from quota.settings import Settings
@@ -14,7 +14,6 @@ from quota.text import plural
 
 _FULL = "full buckets from the oldest request"
 
-Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 TakeOver = Annotated[
     bool,
     typer.Option(

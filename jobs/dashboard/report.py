@@ -1,6 +1,6 @@
 """A report: the page with data of the audit's tables, or of a file of requests, instead of the topics."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,8 +24,9 @@ from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import ErrorCode, NotFound
 from quota.kafka.timing import now_ms
-from quota.records.decision import Decision, Outcome
+from quota.records.decision import Decision, Outcome, Shadow
 from quota.records.record import MAX_EPOCH_MS
+from quota.records.request import Observed
 from quota.settings import Settings
 from quota.text import format_time, plural, quoted
 from quota.timeline.change import to_change
@@ -224,29 +225,29 @@ def as_answered(decision: Decision) -> Decision:
 
     Without a quota, buckets are not shared: each sender (user and client-id) has its own tags.
     """
-    observed = decision.observed
     if decision.quota is None:
         decision = replace(decision, user_tag=decision.user, client_tag=decision.client_id)
-    return decision if observed is None else _with_answer(decision, observed.error_codes, observed.throttle_time_ms)
+    return _with_answer(decision, decision.observed)
 
 
 def as_enforced(decision: Decision) -> Decision:
     """Return a decision with the answer that its quota would have given if it were not in shadow."""
-    shadow = decision.shadow
-    return decision if shadow is None else _with_answer(decision, shadow.error_codes, shadow.throttle_time_ms)
+    return _with_answer(decision, decision.shadow)
 
 
-def _with_answer(decision: Decision, codes: Sequence[int], throttle_ms: int) -> Decision:
+def _with_answer(decision: Decision, answer: Observed | Shadow | None) -> Decision:
+    if answer is None:
+        return decision
     topics = [
         replace(topic, error_code=code, error=_NAMES.get(code, str(code)))
-        for topic, code in zip(decision.topics, codes, strict=True)
+        for topic, code in zip(decision.topics, answer.error_codes, strict=True)
     ]
     return replace(
         decision,
-        outcome=Outcome.of([not code for code in codes]),
+        outcome=Outcome.of([not code for code in answer.error_codes]),
         topics=topics,
-        throttle_time_ms=throttle_ms,
-        retry_at=decision.timestamp + throttle_ms,
+        throttle_time_ms=answer.throttle_time_ms,
+        retry_at=decision.timestamp + answer.throttle_time_ms,
         shadow=None,
         observed=None,
     )

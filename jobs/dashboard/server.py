@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qs
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,7 +26,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import View
-from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
+from jobs.dashboard.trial import WantedQuota, try_quota
 from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadInput, BadRecord, MutationQuotaError
@@ -52,6 +53,8 @@ _MAX_STREAMS = 50
 _MAX_BODY_BYTES = 64 * 1024
 _BUCKET_DECISIONS = 100
 _WRONG_TOKEN_SECONDS = 0.5
+
+_wanted_decoder = msgspec.json.Decoder(WantedQuota)
 
 
 class Dashboard:
@@ -180,7 +183,7 @@ class Dashboard:
         if body is None:
             return _error("The request is too large.", 413)
         try:
-            return read_wanted_quota(body)
+            return codec.decode(body, _wanted_decoder)
         except BadRecord as error:
             return _error(str(error), 400)
 

@@ -12,7 +12,6 @@ from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.levels import Resolution
@@ -69,14 +68,6 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if burst is None and present and present.burst is not None:
             words += ["--delete-config", BURST_CONFIG]
         return shlex.join(words)
-
-
-_decoder = msgspec.json.Decoder(WantedQuota)
-
-
-def read_wanted_quota(body: bytes) -> WantedQuota:
-    """Parse the body of a request."""
-    return codec.decode(body, _decoder)
 
 
 def try_quota(

@@ -133,7 +133,8 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path, *, quiet: bool)
     parts = [segment for log, file in enumerate(files) for segment in segments(log, saved(file, folder))]
     done, total = 0, sum(part.bytes for part in parts)
     logs = [Found() for _ in files]
-    with _telling(quiet=quiet) as tell, _workers(total) as submit:
+    telling: AbstractContextManager[Tell] = nullcontext(lambda _words: None) if quiet else progress("reading")
+    with telling as tell, _workers(total) as submit:
         tasks = {
             submit(_read_segment, part, zone, folder / f"{number:06}.{PART}"): part for number, part in enumerate(parts)
         }
@@ -146,10 +147,6 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path, *, quiet: bool)
     for file, log in zip(files, logs, strict=True):
         log.check(file)
     return logs
-
-
-def _telling(*, quiet: bool) -> AbstractContextManager[Tell]:
-    return nullcontext(lambda _words: None) if quiet else progress("reading")
 
 
 @contextmanager

@@ -205,7 +205,8 @@ def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], Non
     counts, time = Found(), LogTime(zone)
     for block in read_blocks(segment):
         if not (segment.begin or counts.bytes):
-            counts.rest_bytes = _rest_bytes(block[: block.find(b"\n") + 1])
+            first = block[: block.find(b"\n") + 1]
+            counts.rest_bytes = len(first) if MARK not in first and has_results(first) else 0
         counts.is_request_log = counts.is_request_log or _JSON in block
         counts.is_old = counts.is_old or _OLD in block
         for begin, end in mutation_lines(block):
@@ -222,10 +223,6 @@ def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], Non
                 add(segment.begin + counts.bytes + begin, logged)
         counts.bytes += len(block)
     return counts
-
-
-def _rest_bytes(first: bytes) -> int:
-    return len(first) if MARK not in first and has_results(first) else 0
 
 
 def check_end(files: Iterable[Path], zone: tzinfo) -> None:

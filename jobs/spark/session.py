@@ -160,11 +160,11 @@ def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
 
 
 @contextmanager
-def spark_session_with_progress(settings: Settings, name: str, log: Path | None = None) -> Iterator[SparkSession]:
+def spark_session_with_progress(settings: Settings, name: str) -> Iterator[SparkSession]:
     """Provide a session for a command that prints a result; standard error tells that Spark is being started."""
     with ExitStack() as stack:
         with progress("starting Spark"):
-            spark = stack.enter_context(spark_session(settings, name, log))
+            spark = stack.enter_context(spark_session(settings, name))
         yield spark
 
 

@@ -39,13 +39,14 @@ class Deployment:
         return cls.read_version(files)[1]
 
     @classmethod
-    def read_version(cls, files: ReadableFiles) -> tuple[int, Self]:
-        """Read the newest version, and return it with its number; 0 if there is none."""
-        while number := max(numbered(files, _VERSIONS), default=0):
+    def read_version(cls, files: ReadableFiles) -> tuple[list[int], Self]:
+        """Read the newest version, and return it with the numbers of all versions; none if there is none."""
+        while numbers := numbered(files, _VERSIONS):
+            number = numbers[-1]
             if (text := files.read(f"{_VERSIONS}/{number}")) is not None:  # otherwise it was replaced meanwhile
                 break
         else:
-            return 0, cls()
+            return [], cls()
         try:
             fields = json.loads(text)
             known = cls(dict(fields["topics"]), list(fields.get("retired", [])), dict(fields.get("checkpoints", {})))
@@ -54,7 +55,7 @@ class Deployment:
                 f"{files.root}/{_VERSIONS}/{number} is damaged; restore it, or remove it if topics and checkpoints of "
                 "this root are unchanged: the job then creates it again"
             ) from None
-        return number, known
+        return numbers, known
 
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
         """Return the deployment with more topics."""
@@ -123,12 +124,11 @@ def forget_checkpoint(files: Files, query: str) -> None:
 def _change(files: Files, change: Callable[[Deployment], Deployment]) -> Deployment:
     """Change what other programs may change at the same time; return what is recorded then."""
     while True:
-        number, known = Deployment.read_version(files)
+        numbers, known = Deployment.read_version(files)
         if (changed := change(known)) == known:
             break
         # The next round finds out whether it counts.
-        files.create(f"{_VERSIONS}/{number + 1}", json.dumps(asdict(changed)))
-    for old in numbered(files, _VERSIONS):
-        if old < number:
-            files.remove(f"{_VERSIONS}/{old}")
+        files.create(f"{_VERSIONS}/{max(numbers, default=0) + 1}", json.dumps(asdict(changed)))
+    for old in numbers[:-1]:
+        files.remove(f"{_VERSIONS}/{old}")
     return known

@@ -100,7 +100,7 @@ class Lease:
         """
         # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
         # client that gets no response retries, and its second attempt conflicts with the first.
-        while not (newest := self._newest).is_of(self._me):
+        while not (newest := _newest(self._files, self._query)).is_of(self._me):
             if newest.text is not None:
                 self._await_end(newest, take_over=take_over)
             self._renewed_at = self._clock.now()
@@ -124,7 +124,7 @@ class Lease:
         while self._clock.now() - began < seconds:
             if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
                 return
-            now = self._newest
+            now = _newest(self._files, self._query)
             if now.text is None or (now.holder is not None and now.holder.ended):
                 return
             if now != newest or (holder is not None and holder.program_runs):
@@ -146,7 +146,8 @@ class Lease:
         began = self._clock.now()
         try:
             if not self._is_mine():
-                self._lose(self._taken())
+                by = _newest(self._files, self._query).holder or "an operator"
+                self._lose(f"{self._query} has lost its lease on {self._files.root} to {by}, and has stopped")
                 return
             self._me = replace(self._me, renewals=self._me.renewals + 1)
             self._files.write(_lease_path(self._query, self._number), self._text())
@@ -171,19 +172,11 @@ class Lease:
                 if self._is_mine():
                     self._files.write(_lease_path(self._query, self._number), self._text(ended=True))
 
-    @property
-    def _newest(self) -> _LeaseFile:
-        return _newest(self._files, self._query)
-
-    def _taken(self) -> str:
-        by = self._newest.holder
-        return f"{self._query} has lost its lease on {self._files.root} to {by or 'an operator'}, and has stopped"
-
     def _lose(self, why: str) -> None:
         self.lost = self.lost or LeaseError(why)
 
     def _is_mine(self) -> bool:
-        newest = self._newest
+        newest = _newest(self._files, self._query)
         return newest.number == self._number and newest.is_of(self._me)
 
     def _text(self, *, ended: bool = False) -> str:

@@ -125,8 +125,12 @@ def pull(
     if apply:
         _pull_into_log(settings, cluster, comment, confirmation=confirmation, output=output)
         return
-    content, count = _quota_file(cluster)
-    file.write(content)
+    rates = cluster.read()
+    print_warnings(cluster_warnings(rates))
+    named = (entity for entity in rates if has_names(entity) and is_rate(rates[entity]))
+    entities = sorted(named, key=lambda entity: entity.key)
+    file.write(write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities))
+    count = len(entities)
     if not file.to_stdout:
         preview = f"mutation-quota quotas apply {file.output_file} --dry-run"
         output.print(
@@ -146,7 +150,27 @@ def drift(*, output: OutputOptions, kafka: TargetOptions) -> None:
       mutation-quota quotas drift -o json
     """
     settings = kafka.read()
-    if _find_drift(settings, _target_quotas(settings), output):
+    cluster = _target_quotas(settings)
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
+    differing = differences(wanted, present)
+    _warn_of_others(present, wanted)
+    print_steps([rate.drift for rate in differing], output)
+    where = f"of Kafka at {cluster.connection}"
+
+    def summary() -> None:
+        if differing and not present:
+            print_text(f"Kafka at {cluster.connection} has no quotas; quotas push sets those of the log.")
+        elif differing:
+            differ = "differs" if len(differing) == 1 else "differ"
+            print_text(f"{plural(len(differing), 'quota')} {where} {differ} from the log.")
+        else:
+            print_text(f"The quotas {where} are the same as in the log.")
+
+    output.print(QuotaDrift(bool(differing), differing), summary, items="differences")
+    if differing:
         raise typer.Exit(DIFFERENCES)
 
 
@@ -195,40 +219,6 @@ def _push_quotas(
     return wanted
 
 
-def _quota_file(cluster: "ClusterQuotas") -> tuple[str, int]:
-    """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
-    rates = cluster.read()
-    print_warnings(cluster_warnings(rates))
-    entities = sorted(
-        (entity for entity in rates if has_names(entity) and is_rate(rates[entity])), key=lambda entity: entity.key
-    )
-    return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities), len(entities)
-
-
-def _find_drift(settings: Settings, cluster: "ClusterQuotas", output: OutputOptions) -> bool:
-    """Print the differences between a cluster and the log, and return whether there are any."""
-    from quota.kafka.quotas.log import read_log
-
-    log = read_log(settings)
-    wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
-    differing = differences(wanted, present)
-    _warn_of_others(present, wanted)
-    print_steps([rate.drift for rate in differing], output)
-    document = QuotaDrift(bool(differing), differing)
-
-    def summary() -> None:
-        if differing and not present:
-            print_text(f"Kafka at {cluster.connection} has no quotas; quotas push sets those of the log.")
-        elif differing:
-            differ = "differs" if len(differing) == 1 else "differ"
-            print_text(f"{plural(len(differing), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
-        else:
-            print_text(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
-
-    output.print(document, summary, items="differences")
-    return bool(differing)
-
-
 def _pull_into_log(
     settings: Settings,
     cluster: "ClusterQuotas",
@@ -247,12 +237,8 @@ def _pull_into_log(
     steps = list(pull_steps(rates, log.timeline, log.now))
     print_warnings(cluster_warnings(rates))
     changed = {step.record.entity for step in steps}
-    for change in log.timeline.scheduled(log.now):
-        if change.entity in changed:
-            print(
-                f"warning: {change.entity}: the change scheduled for {format_time(change.moment)} stays",
-                file=sys.stderr,
-            )
+    staying = (change for change in log.timeline.scheduled(log.now) if change.entity in changed)
+    print_warnings([f"{each.entity}: the change scheduled for {format_time(each.moment)} stays" for each in staying])
     reason = comment or f"pulled from Kafka at {cluster.connection}"
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
 

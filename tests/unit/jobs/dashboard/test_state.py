@@ -225,6 +225,7 @@ def test_an_observed_request_has_no_latency_and_throttles_nobody():
     (interval,) = news["intervals"]
     assert (interval.decisions, interval.p50, interval.throttled, interval.wait) == (1, None, 0, 0)
     assert [(each.latency, each.wait) for each in news["decisions"]] == [(None, 0)]
+    assert (news["throttled"], [tenant.retry_at for tenant in news["tenants"]]) == (0, [0])
 
 
 def cluster_at(moment, partitions, effective_at=None):
