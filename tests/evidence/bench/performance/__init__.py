@@ -1,1 +1,1 @@
-"""Measures latency, throughput, state and audit next to their limits, into docs/evidence/performance.md."""
+"""Measures latency, throughput, starts and the decision next to their limits, into docs/evidence/performance.md."""

@@ -9,8 +9,7 @@ from typing import Any
 from confluent_kafka.admin import NewTopic
 
 from tests.evidence.command import Notify, run
-from tests.evidence.gateway.cost.calls import CONNECTIONS, PARTITIONS, latencies, listings, requests, throughput
-from tests.evidence.gateway.cost.connections import idle_connections
+from tests.evidence.gateway.cost.calls import idle_connections, latencies, requests
 from tests.evidence.gateway.cost.records import PACED, RECORD_BYTES, TOOLS, records
 from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
@@ -35,28 +34,21 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         calls = requests(_TOPIC)
         notify("calls, one at a time")
         single = [row for request in calls for row in latencies(ways.plain, request, size)]
-        notify("calls, many at once")
-        many = [row for request in calls for row in throughput(ways.plain, request, size)]
         notify("idle connections")
         idle = {
             "plain": idle_connections(ways.rewriting, calls[1], size),
             "sasl": idle_connections(ways.authenticating, calls[1], size, authenticates=True),
             "tls": idle_connections(ways.encrypting, calls[1], size),
         }
-        notify("a large Metadata response")
-        listed = listings(ways.plain, size)
     notify("Kafka's own performance tools")
-    streamed = records(where, settings, size)
-    fixed = {"in_parallel": CONNECTIONS, "partitions": PARTITIONS}
-    fixed |= {"tools": TOOLS, "record_bytes": RECORD_BYTES, "paced": PACED}
+    with routes(where, settings) as ways:  # gateways that hold nothing of the idle connections
+        streamed = records(ways, size)
     return {
-        "size": asdict(size) | fixed,
+        "size": asdict(size) | {"tools": TOOLS, "record_bytes": RECORD_BYTES, "paced": PACED},
         "goals": costs(single, idle) | shares(streamed),
         "calls": single,
-        "concurrent": many,
         "idle": idle,
         "records": streamed,
-        "listings": listed,
         "load": {"before": before, "after": load()},
         "on": machine(),
     }

@@ -1,32 +1,23 @@
-"""Forwarded calls: one at a time, many at once, and a large Metadata response."""
+"""Forwarded calls, one at a time, and a call among connections that are open and idle."""
 
-import selectors
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from statistics import median
 
-from quota.errors import MutationQuotaError
 from quota.wire.protocol import ApiKey
-from tests.evidence.gateway.cost.routes import DIRECT, Route, Row, take_turns
+from tests.evidence.gateway.cost.routes import DIRECT, Meter, Route, Row
 from tests.evidence.gateway.cost.size import Size
-from tests.evidence.gateway.requests import METADATA, METADATA_VERSION, Request, create, metadata
+from tests.evidence.gateway.ground import ADMIN, password_of
+from tests.evidence.gateway.requests import Request, metadata
 from tests.evidence.percentiles import percentile
-from tests.support.waiting import until
-from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import WireClient
 
-CONNECTIONS = 4
-"""Number of connections of `throughput`."""
-IN_FLIGHT = (1, 64)
-"""Numbers of calls at once on each of them."""
-PARTITIONS = 12
-"""Partitions of each topic of the large response."""
-
-_LENGTH = 4
-"""Bytes before a response with its length."""
-_CHUNK = 1 << 18
-_TIMEOUT_MS = 120_000
 _AT_ONCE = 50
+"""Number of clients that connect before the first of them sends anything."""
+_SETTLED_SECONDS = 0.2
+"""The gateway is settled when it takes no processor time for so long."""
+_SETTLE_SECONDS = 10.0
 
 
 def requests(topic: str) -> tuple[Request, ...]:
@@ -66,77 +57,63 @@ def latencies(routes: Sequence[Route], request: Request, size: Size) -> list[Row
     ]
 
 
-def throughput(routes: Sequence[Route], request: Request, size: Size) -> list[Row]:
-    """Measure the calls per second over each route, on `CONNECTIONS` connections with calls in flight on each."""
-    rows = []
-    for in_flight in IN_FLIGHT:
-        totals = [[0.0, 0.0, 0.0] for _ in routes]
-        for _ in range(size.rounds):
-            for route, total in zip(routes, totals, strict=True):
-                before = route.cpu_seconds()
-                count, took = _rush([route.connect() for _ in range(CONNECTIONS)], request, in_flight, size.seconds)
-                measured = (count, took, route.cpu_seconds() - before)
-                total[:] = (sum(pair) for pair in zip(total, measured, strict=True))
-        rows += [
-            {
-                "call": request.name,
-                "route": route.name,
-                "in_flight": in_flight,
-                "per_second": count / took,
-                "cpu_us": cpu / count * 1e6 if route.meter else None,
-            }
-            for route, (count, took, cpu) in zip(routes, totals, strict=True)
-        ]
-    return rows
+def idle_connections(route: Route, request: Request, size: Size, *, authenticates: bool = False) -> Row:
+    """Return the cost of connections through a gateway that are idle, and the median time of a call."""
+    meter, count = route.meter, size.connections
+    with _opened(route, 1, authenticates=authenticates) as (caller,):
+        alone = _call(caller, request, size.calls_among)
+        _settle(meter)
+        memory_before, cpu, begun = meter.memory(), meter.cpu_seconds(), time.monotonic()
+        with _opened(route, count, authenticates=authenticates) as clients:
+            for client in clients:
+                request.call(client)
+            opened_in = time.monotonic() - begun
+            opening_cpu = meter.cpu_seconds() - cpu
+            _settle(meter)
+            memory, cpu, begun = meter.memory(), meter.cpu_seconds(), time.monotonic()
+            time.sleep(size.idle)
+            idle_cpu = (meter.cpu_seconds() - cpu) / (time.monotonic() - begun)
+            among = _call(caller, request, size.calls_among)
+        _settle(meter)
+    return {
+        "connections": count,
+        "opening_cpu_ms": opening_cpu / count * 1e3,
+        "opened_in_s": opened_in,
+        "memory_before_mb": memory_before / 1e6,
+        "memory_mb": memory / 1e6,
+        "memory_each_kb": (memory - memory_before) / count / 1e3,
+        "idle_cpu_percent": idle_cpu * 100,
+        "call_alone_ms": alone * 1e3,
+        "call_among_ms": among * 1e3,
+        "memory_after_mb": meter.memory() / 1e6,
+    }
 
 
-def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[float, float]:
-    """Keep `in_flight` calls on each connection for `seconds`; return the number of answers, and the time taken."""
-    selector = selectors.DefaultSelector()
-    frame = request.frame(clients[0])
-    for client in clients:
-        client.socket.sendall(frame)
-        size = _LENGTH + len(client.receive())  # all answers have this size
-        client.socket.settimeout(None)
-        selector.register(client.socket, selectors.EVENT_READ)
-    received = dict.fromkeys((client.socket for client in clients), 0)
-    begun = now = time.perf_counter()
-    for client in clients:
-        client.socket.sendall(frame * in_flight)
-    while now < begun + seconds:
-        for key, _ in selector.select():
-            data = key.fileobj.recv(_CHUNK)
-            if not data:
-                raise MutationQuotaError(f"{request.name}: the connection was closed")
-            before = received[key.fileobj] // size
-            received[key.fileobj] += len(data)
-            key.fileobj.sendall(frame * (received[key.fileobj] // size - before))
-        now = time.perf_counter()
-    for client in clients:
-        client.close()
-    selector.close()
-    return sum(count // size for count in received.values()), now - begun
+def _settle(meter: Meter) -> None:
+    """Wait until the gateway has nothing to do, or the time is over."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    busy = True
+    while busy and time.monotonic() < deadline:
+        before = meter.cpu_seconds()
+        time.sleep(_SETTLED_SECONDS)
+        busy = meter.cpu_seconds() - before > _SETTLED_SECONDS / 10
 
 
-def listings(routes: Sequence[Route], size: Size) -> list[Row]:
-    """Measure a call for all topics over each route in turns; they are made before."""
-    request = Request("Metadata", METADATA, METADATA_VERSION, {"topics": None})
-    names = [f"listed-{number}" for number in range(size.topics)]
-    with routes[0].connect() as client:
-        for first in range(0, size.topics, _AT_ONCE):
-            topics = [new_topic(name, PARTITIONS) for name in names[first : first + _AT_ONCE]]
-            create("listed", 7, *topics).with_fields(timeoutMs=_TIMEOUT_MS).call(client)
+@contextmanager
+def _opened(route: Route, count: int, *, authenticates: bool) -> Iterator[list[WireClient]]:
+    clients: list[WireClient] = []
+    try:
+        while len(clients) < count:
+            new = [route.connect() for _ in range(min(_AT_ONCE, count - len(clients)))]
+            clients += new
+            for client in new if authenticates else ():
+                client.authenticate(ADMIN, password_of(ADMIN))
+        yield clients
+    finally:
+        for client in clients:
+            client.close()
 
-        def are_listed() -> bool:
-            return {*names} <= {topic["name"] for topic in request.call(client)["topics"]}
 
-        until(are_listed, _TIMEOUT_MS / 1000)
-    return [
-        {
-            "route": route.name,
-            "answer_kb": turns[-1].received / 1e3,
-            "p50_ms": median(turn.took for turn in turns) * 1e3,
-            "cpu_ms": median(turn.cpu for turn in turns) * 1e3 if route.meter else None,
-        }
-        for route, turns in take_turns(routes, request, size.listings)
-    ]
+def _call(client: WireClient, request: Request, times: int) -> float:
+    frame = request.frame(client)
+    return median(client.seconds(frame) for _ in range(times))

@@ -1,26 +1,25 @@
-"""Records that Kafka's own performance tools produce and consume, direct and through gateways in turns."""
+"""Records that Kafka's own performance tools produce and consume, direct and through a gateway in turns."""
 
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from confluent_kafka.admin import NewTopic
 
-from jobs.sandbox.broker import HOST, free_port
+from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
-from quota.settings import Settings
-from tests.evidence.gateway.cost.routes import DIRECT, Meter, Row
+from tests.evidence.gateway.cost.routes import DIRECT, Route, Routes, Row
 from tests.evidence.gateway.cost.size import Size
-from tests.evidence.gateway.ground import Ground
 from tests.support.java_source import JavaProgram
 
 RECORD_BYTES = 1000
 TOOLS = 2
-"""The number of producers, and then of consumers, at once: a connection is served by one gateway alone."""
+"""The number of producers, and then of consumers, at once."""
 PACED = 2000
 """The records per second of the producer whose latency is measured."""
 
@@ -35,17 +34,6 @@ _FETCHED_MB_A_SECOND = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A way of records to the broker."""
-
-    name: str
-    encrypted: bool
-    port: int
-    meters: tuple[Meter, ...] = ()
-    """Of the gateways."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Turn:
     """What one turn of one way moved."""
 
@@ -55,87 +43,69 @@ class _Turn:
     p50_ms: float
     p99_ms: float
     producing_cpu: float
-    """Processor time of the gateways [s], as `consuming_cpu`."""
+    """Processor time of the gateway [s], as `consuming_cpu`."""
     consuming_cpu: float
 
 
-def records(where: Ground, settings: Settings, size: Size) -> list[Row]:
-    """Measure each way in turns; ratios are those to the direct way of the same round.
+def records(routes: Routes, size: Size) -> list[Row]:
+    """Measure each way in turns, without and with TLS; ratios are those to the direct way of the same round.
 
     Raises:
         MutationQuotaError: A tool failed, or moved less than all records.
     """
-    turns: dict[_Way, list[_Turn]] = defaultdict(list)
-    with _ways(where, settings, size) as ways, ExitStack() as stack:
+    where = routes.direct.ground
+    direct_tls = Route(DIRECT, where, where.tls, tls=where.trusting())
+    compared = [(routes.direct, routes.rewriting), (direct_tls, routes.encrypting)]
+    turns: dict[int, list[_Turn]] = defaultdict(list)
+    with ExitStack() as stack:
         tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars, _JAVA)) for _ in range(TOOLS)]
-        _turn(where, ways[0], "records-first", size.records, tools)  # compiles them
+        _turn(routes.direct, "records-first", size.records, tools)  # compiles them
         for number in range(size.rounds):
-            for index, way in enumerate(ways):
-                turns[way].append(_turn(where, way, f"records-{number}-{index}", size.records, tools))
+            for way in itertools.chain(*compared):
+                turns[way.port].append(_turn(way, f"records-{number}-{way.port}", size.records, tools))
     megabytes = TOOLS * size.records * RECORD_BYTES / 1e6
     rows = []
-    for way, own in turns.items():
-        direct = next(done for other, done in turns.items() if not other.meters and other.encrypted == way.encrypted)
-        rounds = list(zip(own, direct, strict=True))
-        rows.append(
-            {
-                "encryption": "TLS" if way.encrypted else "plaintext",
-                "route": way.name,
-                "produced_mb_s": median(turn.produced for turn in own),
-                "produced_of_direct": median(turn.produced / base.produced for turn, base in rounds),
-                "consumed_mb_s": median(turn.consumed for turn in own),
-                "consumed_of_direct": median(turn.consumed / base.consumed for turn, base in rounds),
-                "p50_ms": median(turn.p50_ms for turn in own),
-                "p99_ms": median(turn.p99_ms for turn in own),
-                "producing_cpu_ms": _per_megabyte(way, [turn.producing_cpu for turn in own], megabytes),
-                "consuming_cpu_ms": _per_megabyte(way, [turn.consuming_cpu for turn in own], megabytes),
-            }
-        )
+    for direct, gateway in compared:
+        for way in (direct, gateway):
+            own = turns[way.port]
+            rounds = list(zip(own, turns[direct.port], strict=True))
+            rows.append(
+                {
+                    "encryption": "TLS" if way.tls else "plaintext",
+                    "route": "one gateway" if way.meter else DIRECT,
+                    "produced_mb_s": median(turn.produced for turn in own),
+                    "produced_of_direct": median(turn.produced / base.produced for turn, base in rounds),
+                    "consumed_mb_s": median(turn.consumed for turn in own),
+                    "consumed_of_direct": median(turn.consumed / base.consumed for turn, base in rounds),
+                    "p50_ms": median(turn.p50_ms for turn in own),
+                    "p99_ms": median(turn.p99_ms for turn in own),
+                    "producing_cpu_ms": _per_megabyte(way, [turn.producing_cpu for turn in own], megabytes),
+                    "consuming_cpu_ms": _per_megabyte(way, [turn.consuming_cpu for turn in own], megabytes),
+                }
+            )
     return rows
 
 
-def _per_megabyte(way: _Way, cpu: list[float], megabytes: float) -> float | None:
-    """Return the gateways' processor time for a megabyte [ms]."""
-    return median(cpu) / megabytes * 1e3 if way.meters else None
+def _per_megabyte(way: Route, cpu: list[float], megabytes: float) -> float | None:
+    """Return the gateway's processor time for a megabyte [ms]."""
+    return median(cpu) / megabytes * 1e3 if way.meter else None
 
 
-@contextmanager
-def _ways(where: Ground, settings: Settings, size: Size) -> Iterator[list[_Way]]:
-    """Run the gateways inside the block, without and with TLS; several share a port."""
-    ways = []
-    with ExitStack() as stack:
-        for encrypted, start, direct in (
-            (False, where.gateway, where.port),
-            (True, where.encrypting_gateway, where.tls),
-        ):
-            ways.append(_Way(DIRECT, encrypted, direct))
-            for count in size.gateways:
-                name = "one gateway" if count == 1 else f"{count} gateways"
-                port, shared = free_port(), "gateway.reuse_port=true"
-                labels = [f"{name}-{number}-{encrypted}".replace(" ", "-") for number in range(count)]
-                own = [stack.enter_context(start(settings, label, shared, port=port)) for label in labels]
-                ways.append(_Way(name, encrypted, port, tuple(Meter(gateway.pid) for gateway in own)))
-        yield ways
-
-
-def _turn(where: Ground, way: _Way, topic: str, count: int, tools: Sequence[JavaProgram]) -> _Turn:
-    where.admin.create_topics([NewTopic(topic, _PARTITIONS)])[topic].result(_SECONDS)
-    before = _cpu(way)
-    outputs = _run(where, way, tools, [_produce(topic, count, -1) for _ in tools])
-    between = _cpu(way)
+def _turn(way: Route, topic: str, count: int, tools: Sequence[JavaProgram]) -> _Turn:
+    admin = way.ground.admin
+    admin.create_topics([NewTopic(topic, _PARTITIONS)])[topic].result(_SECONDS)
+    before = way.cpu_seconds()
+    outputs = _run(way, tools, [_produce(topic, count, -1) for _ in tools])
+    between = way.cpu_seconds()
     produced = sum(_sent(output, count)[0] for output in outputs)
-    outputs = _run(where, way, tools, [_consume(topic, count, number) for number, _ in enumerate(tools)])
-    after = _cpu(way)
+    outputs = _run(way, tools, [_consume(topic, count, number) for number, _ in enumerate(tools)])
+    after = way.cpu_seconds()
     consumed = sum(_fetched(output, count) for output in outputs)
     few = count // 10
-    (output,) = _run(where, way, tools[:1], [_produce(topic, few, PACED)])
+    (output,) = _run(way, tools[:1], [_produce(topic, few, PACED)])
     _, p50, p99 = _sent(output, few)
-    where.admin.delete_topics([topic])[topic].result(_SECONDS)
+    admin.delete_topics([topic])[topic].result(_SECONDS)
     return _Turn(produced, consumed, p50, p99, between - before, after - between)
-
-
-def _cpu(way: _Way) -> float:
-    return sum(meter.cpu_seconds() for meter in way.meters)
 
 
 def _produce(topic: str, count: int, throughput: int) -> list[str]:
@@ -148,19 +118,20 @@ def _consume(topic: str, count: int, number: int) -> list[str]:
     return ["ConsumerPerformance", *given, "--group", f"{topic}-{number}"]
 
 
-def _run(where: Ground, way: _Way, tools: Sequence[JavaProgram], commands: list[list[str]]) -> list[str]:
+def _run(way: Route, tools: Sequence[JavaProgram], commands: list[list[str]]) -> list[str]:
     """Run tools at once; return their outputs."""
-    server = ["--bootstrap-server", f"{HOST}:{way.port}", "--command-config", str(_config(where, way))]
+    server = ["--bootstrap-server", f"{HOST}:{way.port}", "--command-config", str(_config(way))]
     for tool, (name, *given) in zip(tools, commands, strict=True):
         tool.write("\t".join([f"org.apache.kafka.tools.{name}", *server, *given]))
     return [tool.read().replace("\t", "\n") for tool in tools]
 
 
-def _config(where: Ground, way: _Way) -> Path:
+def _config(way: Route) -> Path:
     """Write the properties of the tools; an idempotent producer can fail for ever on a topic that was just created."""
-    path = where.folder / f"tools-{way.encrypted}.properties"
+    where = way.ground
+    path = where.folder / f"tools-{way.port}.properties"
     trusted = f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={where.authority.path}\n"
-    path.write_text("enable.idempotence=false\n" + (trusted if way.encrypted else ""))
+    path.write_text("enable.idempotence=false\n" + (trusted if way.tls else ""))
     return path
 
 

@@ -1,8 +1,7 @@
 """The routes of a measurement: to the broker, and through gateways whose processor time and memory are measured."""
 
 import ssl
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,17 +68,6 @@ class Route:
         return self.meter.cpu_seconds() if self.meter else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One request and its response over a route; in seconds and bytes."""
-
-    took: float
-    cpu: float
-    """Processor time of the gateway; 0 for a direct connection."""
-    received: int
-    """Size of the response."""
-
-
 def _error_codes(message: object) -> Iterator[int]:
     if isinstance(message, dict):
         if "errorCode" in message:
@@ -88,27 +76,6 @@ def _error_codes(message: object) -> Iterator[int]:
     if isinstance(message, list):
         for part in message:
             yield from _error_codes(part)
-
-
-def take_turns(routes: Sequence[Route], request: Request, rounds: int) -> Iterator[tuple[Route, Sequence[Turn]]]:
-    """Send a request over each route in turns, on a connection of its own; the first one checks and does not count."""
-    for route in routes:
-        route.check(request)
-    turns: list[list[Turn]] = [[] for _ in routes]
-    for _ in range(rounds):
-        for route, own in zip(routes, turns, strict=True):
-            own.append(_turn(route, request))
-    yield from zip(routes, turns, strict=True)
-
-
-def _turn(route: Route, request: Request) -> Turn:
-    with route.connect() as client:
-        frame = request.frame(client)
-        cpu, begun = route.cpu_seconds(), time.perf_counter()
-        client.socket.sendall(frame)
-        answer = client.receive()
-        took = time.perf_counter() - begun
-    return Turn(took, route.cpu_seconds() - cpu, len(answer))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -12,14 +11,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.spark.session import jvm_pid
 from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
 from tests.evidence.bench.performance.size import Size
-from tests.evidence.machine import processor_seconds
 from tests.evidence.percentiles import percentile
 from tests.support.deployment import with_sections
 from tests.support.waiting import until
@@ -60,8 +57,6 @@ class _Load:
     latencies: list[float]
     phases: dict[str, float]
     """Medians of its latest batches."""
-    cores: float
-    """Processor time of Spark and its Python workers, seconds a second."""
 
 
 def latency(ground: Ground, size: Size) -> list[Figure]:
@@ -79,7 +74,7 @@ def latency(ground: Ground, size: Size) -> list[Figure]:
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     compared = [(PASS_THROUGH, rate) for rate in size.rates] + [(side, LIMIT_RATE) for side in (EMPTY, *_TUNED)]
     latencies = [_figure(taken, *pair, rank) for pair in compared for rank in PERCENTILES]
-    return [*latencies, *_phases(taken), *(_processors(taken, rate) for rate in size.rates)]
+    return [*latencies, *_phases(taken)]
 
 
 def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, rank: int) -> Figure:
@@ -96,12 +91,6 @@ def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
         runs, limits = (tuple(run.phases[phase] for run in taken[LIMIT_RATE, side]) for side in (ENFORCE, EMPTY))
         figures.append(Figure("batch", f"{phase} of enforce", "ms", runs, EMPTY, limits))
     return figures
-
-
-def _processors(taken: dict[tuple[float, str], list[_Load]], rate: float) -> Figure:
-    """Return the processor time at a rate, compared with that of the pass-through."""
-    runs, limits = (tuple(run.cores for run in taken[rate, side]) for side in (ENFORCE, PASS_THROUGH))
-    return Figure("processors", f"{ENFORCE} at {rate:g} requests/s", "cores", runs, PASS_THROUGH, limits)
 
 
 def _auditing_always(ground: Ground) -> Ground:
@@ -126,13 +115,11 @@ def _measured(
     """Return what a side shows at each rate, one after another."""
     settings = ground.deployment("latency")
     queries = start(DeploymentSession.on(ground.spark, settings))
-    measured, jvm = {}, jvm_pid(ground.spark)
+    measured = {}
     try:
         for rate in rates:
-            began, used = time.monotonic(), processor_seconds(jvm)
             latencies = load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted)
-            cores = (processor_seconds(jvm) - used) / (time.monotonic() - began)
-            measured[rate] = _Load(latencies, until(lambda: _phase_medians(queries[0])), cores)
+            measured[rate] = _Load(latencies, until(lambda: _phase_medians(queries[0])))
     finally:
         for query in queries:
             query.stop()
