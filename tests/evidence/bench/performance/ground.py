@@ -1,14 +1,12 @@
 """What all measurements use: a broker, a Spark session, deployments, and the pass-through query."""
 
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
-from unittest import mock
+from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -28,7 +26,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings, load_settings
 from tests.evidence.command import Notify
-from tests.support.deployment import make_deployment, with_sections
+from tests.support.deployment import make_deployment
 
 PLENTY = 1e6
 """A rate at which all requests are admitted, mutations/s."""
@@ -123,33 +121,3 @@ def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> S
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
     )
-
-
-def batches(query: StreamingQuery) -> list[tuple[int, float]]:
-    """Return the rows and the seconds of each batch so far, without empty ones."""
-    return [
-        (progress["numInputRows"], progress["durationMs"]["triggerExecution"] / 1000)
-        for progress in query.recentProgress
-        if progress["numInputRows"]
-    ]
-
-
-def rate_of(counted: Sequence[tuple[int, float]]) -> float:
-    """Return the rows/s of batches, given the rows and the seconds of each."""
-    return sum(rows for rows, _ in counted) / sum(seconds for _, seconds in counted)
-
-
-@contextmanager
-def batches_of(max_requests: int) -> Iterator[None]:
-    """Inside the block, queries have batches of at most `max_requests` requests."""
-    with mock.patch.object(kafka_source, "MAX_REQUESTS_PER_BATCH", max_requests):
-        yield
-
-
-def elsewhere(settings: Settings, ground: Ground) -> Settings:
-    """Return a deployment with the same topics and offsets: its storage root is a copy."""
-    root = Path(settings.storage.root)
-    copy = mkdtemp(dir=ground.folder)
-    if root.exists():
-        shutil.copytree(root, copy, dirs_exist_ok=True)
-    return with_sections(settings, storage={"root": copy})

@@ -2,10 +2,13 @@
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from statistics import median
+from tempfile import mkdtemp
+from unittest import mock
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -26,79 +29,13 @@ from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import (
     FIRST_FETCH_WAIT,
     FIRST_PARTITIONS,
-    PLENTY,
     Ground,
-    batches,
-    batches_of,
-    elsewhere,
-    rate_of,
     shuffling,
     start_pass_through,
     write,
 )
 from tests.evidence.bench.performance.size import Size
-
-BUCKET = '["user-%d",""]'
-"""The key of a user's bucket in `enforce`."""
-
-_FIRST, _SPAN_MS = 1_790_000_000_000, 1_000_000_000
-_STATE = "state/0"
-
-
-def store_buckets(
-    ground: Ground,
-    settings: Settings,
-    count: int,
-    start: Callable[..., StreamingQuery],
-    bucket: str,
-) -> None:
-    """Give a query that has had no batch the buckets of `count` users.
-
-    An aggregation of one row per key writes its state in the same layout as the job: the key and a struct. The query
-    processes a batch of one request, whose state files are then replaced by those of such an aggregation.
-    """
-    fill(settings, 1, 1)
-    start(DeploymentSession.on(ground.spark, settings), once=True).awaitTermination()
-    (state,) = Path(settings.storage.root, "checkpoints").rglob(_STATE)
-    checkpoint = state.parents[1]
-    with shuffling(ground.spark, len(list(state.glob("[0-9]*")))):
-        made = _aggregated(ground, Path(settings.storage.root), count, bucket)
-    for partition in sorted((made / _STATE).glob("[0-9]*")):
-        for file in partition.iterdir():
-            if file.is_file():
-                shutil.copy(file, state / partition.name)
-    shutil.rmtree(made)
-    stored = ground.spark.read.format("statestore").load(str(checkpoint)).count()
-    if stored != count:
-        raise RuntimeError(f"{checkpoint} has {stored} buckets, not {count}: an aggregation has another layout")
-
-
-def _aggregated(ground: Ground, folder: Path, count: int, bucket: str) -> Path:
-    rows, made = folder / "rows", folder / "made"
-    number = F.col("id")
-    # Realistic numbers, or the store would compress them to almost nothing.
-    known = {"K": PLENTY * F.rand(1), "T": F.lit(_FIRST) + (F.rand(2) * _SPAN_MS).cast("long"), "rate": F.lit(PLENTY)}
-    values = [known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in STATE.fields]
-    named = F.format_string(bucket, number).alias("bucket")
-    ground.spark.range(count).select(named, F.struct(*values).alias("bucket_state")).write.parquet(str(rows))
-    schema = ground.spark.read.parquet(str(rows)).schema
-    query = (
-        ground.spark.readStream.schema(schema)
-        .parquet(str(rows))
-        .groupBy("bucket")
-        .agg(F.max("bucket_state"))
-        .writeStream.outputMode("update")
-        .format("noop")
-        .option("checkpointLocation", str(made))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    if query.exception():
-        raise query.exception()
-    shutil.rmtree(rows)
-    return made
-
+from tests.support.deployment import with_sections
 
 PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
 THROUGHPUT_GOALS = {1000: Goal(0.75, at_least=True), 100_000: Goal(6, at_least=True)}
@@ -144,8 +81,8 @@ SIDES: dict[str, Callable[..., StreamingQuery]] = {
     EMPTY: start_empty,
     ENFORCE: start_enforce,
 }
-BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
-"""The keys of users' buckets."""
+STATEFUL = {EMPTY, ENFORCE}
+"""The sides that store a state for each key."""
 
 
 def throughput(ground: Ground, size: Size) -> list[Figure]:
@@ -163,8 +100,10 @@ def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
         ground.notify(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
         settings = ground.deployment(f"backlog-{active}")
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
-        for side, bucket in BUCKETS.items() if active > few else ():
-            store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
+        if active > few:
+            fill(settings, size.batch, active)
+            for side in STATEFUL:
+                _decide_waiting(DeploymentSession.on(ground.spark, placed[active, side]), SIDES[side])
         fill(settings, backlog, active)
     ground.notify("throughput: warming up")
     for (active, side), settings in placed.items():
@@ -173,11 +112,19 @@ def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
     taken: dict[tuple[int, str], list[float]] = {}
     for turn, (active, side) in product(range(max(rounds.values())), placed):
         if turn < rounds[active]:
-            uncounted = 0 if active > few and side in BUCKETS else 1
+            uncounted = 0 if active > few and side in STATEFUL else 1
             rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
             ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
     return taken
+
+
+def _decide_waiting(run: DeploymentSession, start: Callable[..., StreamingQuery]) -> None:
+    """Have a query process the requests that are waiting: its store then has the state of their keys."""
+    query = start(run, once=True)
+    query.awaitTermination()
+    if query.exception():
+        raise query.exception()
 
 
 def drain(
@@ -201,6 +148,36 @@ def drain(
     if not counted:
         raise ValueError(f"{query.name}: no batch of the backlog is after the first {uncounted}, which do not count")
     return rate_of(counted)
+
+
+def batches(query: StreamingQuery) -> list[tuple[int, float]]:
+    """Return the rows and the seconds of each batch so far, without empty ones."""
+    return [
+        (progress["numInputRows"], progress["durationMs"]["triggerExecution"] / 1000)
+        for progress in query.recentProgress
+        if progress["numInputRows"]
+    ]
+
+
+def rate_of(counted: Sequence[tuple[int, float]]) -> float:
+    """Return the rows/s of batches, given the rows and the seconds of each."""
+    return sum(rows for rows, _ in counted) / sum(seconds for _, seconds in counted)
+
+
+@contextmanager
+def batches_of(max_requests: int) -> Iterator[None]:
+    """Inside the block, queries have batches of at most `max_requests` requests."""
+    with mock.patch.object(kafka_source, "MAX_REQUESTS_PER_BATCH", max_requests):
+        yield
+
+
+def elsewhere(settings: Settings, ground: Ground) -> Settings:
+    """Return a deployment with the same topics and offsets: its storage root is a copy."""
+    root = Path(settings.storage.root)
+    copy = mkdtemp(dir=ground.folder)
+    if root.exists():
+        shutil.copytree(root, copy, dirs_exist_ok=True)
+    return with_sections(settings, storage={"root": copy})
 
 
 def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
