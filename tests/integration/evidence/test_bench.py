@@ -40,7 +40,7 @@ def times(sections, section, what):
 
 
 def test_each_section_has_figures_on_the_page(results):
-    assert set(results["sections"]) == {"batch", "first minute", *bench.ALL}
+    assert set(results["sections"]) == {"batch", *bench.ALL}
     assert "## The start" in render(bench.PAGE.read_text(), results)
 
 

@@ -25,8 +25,6 @@ class Size:
     """Requests of a batch of the backlog."""
     few: int
     """With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
-    minute: tuple[tuple[float, float], ...]
-    """Parts of the time after a start, seconds since the first decisions; the last one ends it."""
     audit_seconds: float
     """Time from one batch of the audit to the next."""
 
@@ -41,7 +39,6 @@ FULL = Size(
     backlog=1_000_000,
     batch=100_000,
     few=10_000,
-    minute=((0, 5), (5, 10), (10, 20), (20, 30), (30, 60)),
     audit_seconds=10.0,
 )
 SMOKE = Size(
@@ -54,6 +51,5 @@ SMOKE = Size(
     backlog=600,
     batch=200,
     few=10,
-    minute=((0, 0.5), (0.5, 1)),
     audit_seconds=1.0,
 )

@@ -1,12 +1,10 @@
-"""A start of `enforce` as a process until waiting requests are decided, and the minute after it."""
+"""A start of `enforce` as a process until waiting requests are decided."""
 
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import median
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.topics.topic_admin import TopicAdmin
@@ -14,7 +12,6 @@ from quota.settings import Settings, load_settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import new_deployment, working_folder
-from tests.evidence.bench.performance.sections.latency import load
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.command import Notify
 from tests.support.deployment import as_options
@@ -26,8 +23,6 @@ PLAIN, ARCHIVED = "start to the first decisions", "the same, with a class archiv
 GOAL = Goal(0.45)
 READY = "running: enforce"
 """What the job logs when its query runs."""
-MINUTE_RATE = 100.0
-"""The rate in the minute after a start, requests/s."""
 
 
 def start(address: str, size: Size, notify: Notify) -> list[Figure]:
@@ -41,39 +36,19 @@ def start(address: str, size: Size, notify: Notify) -> list[Figure]:
         }
         deployments = {side: new_deployment(settings, f"start-{number}", folder) for number, side in enumerate(sides)}
         taken: dict[str, list[float]] = {side: [] for side in sides}
-        minutes: dict[str, list[float]] = {}
         for turn in range(size.rounds + 1):
             for side, options in sides.items():
-                settings, log, minute = deployments[side], folder / "enforce.log", None
-                if turn == size.rounds:
-                    minute = partial(_minute, settings, size, minutes.setdefault(side, []))
-                seconds = _start_seconds(settings, log, *options, afterwards=minute)
+                seconds = _start_seconds(deployments[side], folder / "enforce.log", *options)
                 notify(f"start: round {turn}, {side}: {seconds:.1f} s")
                 if turn:  # the first round fills the system's cache of files, and writes the archive
                     taken[side].append(seconds)
     return [
         Figure("start", PLAIN, "s", tuple(taken[PLAIN])),
         Figure("start", ARCHIVED, "s", tuple(taken[ARCHIVED]), PLAIN, tuple(taken[PLAIN]), GOAL),
-        *_by_seconds(minutes, size.minute),
     ]
 
 
-def _by_seconds(minutes: dict[str, list[float]], parts: Sequence[tuple[float, float]]) -> Iterator[Figure]:
-    """Yield the medians of parts of the minute, given the latencies in the order of the requests."""
-    for began, ended in parts:
-        archived, plain = (
-            (median(minutes[side][int(began * MINUTE_RATE) : int(ended * MINUTE_RATE)]),) for side in (ARCHIVED, PLAIN)
-        )
-        what = f"p50 in seconds {began:g} to {ended:g}, with a class archive"
-        yield Figure("first minute", what, "ms", archived, "without one", plain)
-
-
-def _minute(settings: Settings, size: Size, latencies: list[float]) -> None:
-    """Measure the latencies of a load that begins now."""
-    latencies.extend(load(settings, MINUTE_RATE, size.minute[-1][1], 0.0))
-
-
-def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Callable[[], None] | None) -> float:
+def _start_seconds(settings: Settings, log: Path, *options: str) -> float:
     """Return the seconds from the start of the process until waiting requests are decided."""
     topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     partitions = [(settings.topics.decisions, number) for number in range(settings.topics.partitions)]
@@ -84,19 +59,18 @@ def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Cal
     before = decided()
     fill(settings, USERS, USERS)
     command = command_line("enforce", *as_options(settings, f"storage.root={settings.storage.root}"), *options)
-    return seconds_until(lambda: decided() >= before + USERS, command, READY, log, afterwards=afterwards)
+    return seconds_until(lambda: decided() >= before + USERS, command, READY, log)
 
 
-def seconds_until(  # noqa: PLR0913
+def seconds_until(
     condition: Callable[[], bool],
     command: Sequence[str],
     ready: str,
     log: Path,
     *,
     deadline_seconds: float = 600.0,
-    afterwards: Callable[[], None] | None = None,
 ) -> float:
-    """Return the seconds from the start of a process until a condition holds; after `afterwards`, SIGTERM ends it.
+    """Return the seconds from the start of a process until a condition holds; then SIGTERM ends it.
 
     By then it must have written `ready`. Its output goes to the log; the deadline is that of the condition, and again
     that of the end.
@@ -107,8 +81,6 @@ def seconds_until(  # noqa: PLR0913
     try:
         until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
         seconds = time.monotonic() - began
-        if afterwards is not None and process.poll() is None:
-            afterwards()
         ended = process.poll() is not None
         process.send_signal(signal.SIGTERM)
         code = process.wait(deadline_seconds)
