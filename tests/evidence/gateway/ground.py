@@ -30,14 +30,11 @@ from tests.support.wire_client import WireClient
 ADMIN = "admin"
 """A user who may do everything, and who has no quota."""
 
-# The broker advertises a gateway's address to clients of the listener AHEAD; nothing is rewritten for them.
 _PROPERTIES = """\
 controller.quorum.voters=1@{{host}}:{controller}
-listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead},SASL://{{host}}:{sasl},TLS://{{host}}:{tls},\
-CONTROLLER://{{host}}:{controller}
-advertised.listeners=\
-PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead_gateway},SASL://{{host}}:{sasl},TLS://{{host}}:{tls}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,AHEAD:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://{{host}}:{{port}},SASL://{{host}}:{sasl},TLS://{{host}}:{tls},CONTROLLER://{{host}}:{controller}
+advertised.listeners=PLAINTEXT://{{host}}:{{port}},SASL://{{host}}:{sasl},TLS://{{host}}:{tls}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
 ssl.keystore.type=PEM
 ssl.keystore.location={keystore}
 inter.broker.listener.name=PLAINTEXT
@@ -80,9 +77,6 @@ class Ground:
     """Port of the listener with TLS."""
     authority: Authority
     """The authority that signed its certificate."""
-    ahead: int
-    """Port of the listener that advertises a gateway at the port `ahead_gateway`."""
-    ahead_gateway: int
     admin: AdminClient
     """A client at the broker's own listener."""
 
@@ -148,15 +142,13 @@ def ground(
     Raises:
         MutationQuotaError: It does not start.
     """
-    controller, sasl, tls, ahead, ahead_gateway = (free_port() for _ in range(5))
+    controller, sasl, tls = (free_port() for _ in range(3))
     authority = Authority(folder / "certificates")
     properties = _PROPERTIES.format(
         controller=controller,
         sasl=sasl,
         tls=tls,
         keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
-        ahead=ahead,
-        ahead_gateway=ahead_gateway,
         users=" ".join(f'user_{user}="{password_of(user)}"' for user in (ADMIN, *users)),
         admin=ADMIN,
         window_num=WINDOW_NUM,
@@ -165,7 +157,7 @@ def ground(
     of_broker = jars_folder(OTHER_JARS) if OTHER_JARS else jars
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
-        yield Ground(folder, named, jars, broker.port, sasl, tls, authority, ahead, ahead_gateway, admin_of(named))
+        yield Ground(folder, named, jars, broker.port, sasl, tls, authority, admin_of(named))
 
 
 def on_ground(

@@ -33,10 +33,10 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         where.admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
         calls = requests(_TOPIC)
         notify("calls, one at a time")
-        single = [row for request in calls for row in latencies(ways.plain, request, size)]
+        single = [row for request in calls for row in latencies([ways.direct, ways.plain], request, size)]
         notify("idle connections")
         idle = {
-            "plain": idle_connections(ways.rewriting, calls[1], size),
+            "plain": idle_connections(ways.plain, calls[1], size),
             "sasl": idle_connections(ways.authenticating, calls[1], size, authenticates=True),
             "tls": idle_connections(ways.encrypting, calls[1], size),
         }

@@ -55,7 +55,7 @@ def records(routes: Routes, size: Size) -> list[Row]:
     """
     where = routes.direct.ground
     direct_tls = Route(DIRECT, where, where.tls, tls=where.trusting())
-    compared = [(routes.direct, routes.rewriting), (direct_tls, routes.encrypting)]
+    compared = [(routes.direct, routes.plain), (direct_tls, routes.encrypting)]
     turns: dict[int, list[_Turn]] = defaultdict(list)
     with ExitStack() as stack:
         tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars, _JAVA)) for _ in range(TOOLS)]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from tests.evidence.gateway.ground import Ground
@@ -83,34 +82,25 @@ class Routes:
     """The routes, whose order is that of measurements: they alternate."""
 
     direct: Route
-    ahead: Route
-    """Through a gateway that rewrites nothing, because the listener behind it advertises its address."""
-    rewriting: Route
+    plain: Route
+    """Through a gateway without authentication."""
     authenticating: Route
     """Through a gateway in front of the listener that authenticates."""
     encrypting: Route
     """Through a gateway with TLS on both sides."""
 
-    @property
-    def plain(self) -> tuple[Route, ...]:
-        """The routes without authentication."""
-        return self.direct, self.ahead, self.rewriting
-
 
 @contextmanager
 def routes(where: Ground, settings: Settings) -> Iterator[Routes]:
     """Run a gateway for each route inside the block."""
-    ahead = (f"gateway.listeners={where.ahead_gateway}={HOST}:{where.ahead}", "gateway.advertised_by=brokers")
     with ExitStack() as stack:
         gateways = {
-            "gateway, nothing rewritten": stack.enter_context(where.gateway(settings, "ahead", *ahead)),
-            "gateway, addresses rewritten": stack.enter_context(where.gateway(settings, "rewriting")),
+            "gateway": stack.enter_context(where.gateway(settings, "plain")),
             "SASL PLAIN": stack.enter_context(where.authenticating_gateway(settings, "authenticating")),
             "TLS": stack.enter_context(where.encrypting_gateway(settings, "encrypting")),
         }
-        ports = (where.ahead_gateway, *(gateway.port for gateway in [*gateways.values()][1:]))
         through = [
-            Route(name, where, port, Meter(gateway.pid), where.trusting() if name == "TLS" else None)
-            for (name, gateway), port in zip(gateways.items(), ports, strict=True)
+            Route(name, where, gateway.port, Meter(gateway.pid), where.trusting() if name == "TLS" else None)
+            for name, gateway in gateways.items()
         ]
         yield Routes(Route(DIRECT, where, where.port), *through)
