@@ -201,7 +201,7 @@ def set_verbose(*, verbose: bool) -> None:
 
 def follow_settings(settings: "LoggingSettings", service: str) -> None:
     """Apply the settings of the log."""
-    if settings.as_json:
+    if settings.format == "json":
         log_as_json(service)
 
 

@@ -40,7 +40,7 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
-    present, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
+    present, scheduled = log.quotas.callback(log.now), log.quotas.settings.scheduled(log.now)
 
     def lines() -> None:
         print_text(f"Callback is {format_callback(present)}")
@@ -127,7 +127,7 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     from quota.kafka.quotas.writer import QuotaWriter
 
     log = read_log(settings)
-    scheduled = [change for change in log.quotas.scheduled(log.now) if change.moment == moment]
+    scheduled = [change for change in log.quotas.settings.scheduled(log.now) if change.moment == moment]
     if not scheduled:
         raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
     record = sign(scheduled[-1].record(moment, cancelled=True), comment)

@@ -1,6 +1,7 @@
 """`observe follow`: follows request logs, and writes mutation requests to the request topic."""
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -84,7 +85,9 @@ class Follower:
         self._settings, self._stats = settings, stats
         own = settings.observe
         largest = MAX_REQUEST_RECORD_BYTES * 2
-        self._writer = PositionWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
+        self._writer = PositionWriter(
+            settings, "observer", own.group or f"observe-{socket.gethostname()}", largest, _TRANSACTION_SECONDS
+        )
         positions = self._writer.position(_decoder) or {}
         self._tails = {
             str(log): LogTail(log, positions.pop(str(log.absolute()), None), from_beginning=from_beginning)

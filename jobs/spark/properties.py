@@ -76,7 +76,7 @@ def spark_properties(settings: Settings, *, java_options: str = "", service: str
     else:
         started["spark.jars"] = ",".join(map(str, jars))
     log = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
-    if settings.logging.as_json:
+    if settings.logging.format == "json":
         log += f" -Dmutation-quota.log=json -Dmutation-quota.service={service}"
     # Java uses the last one of two options, so an operator's own come after those for the log.
     overriding[_JAVA_OPTIONS] = " ".join(filter(None, [log, spark.conf.get(_JAVA_OPTIONS), java_options]))
@@ -113,7 +113,7 @@ def _derived(settings: Settings, service: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": settings.storage.local_folder("warehouse").absolute().as_uri(),
         f"spark.executorEnv.{MEMORY_VARIABLE}": str(in_bytes(settings.spark.worker_memory)),
     }
-    if settings.logging.as_json:
+    if settings.logging.format == "json":
         properties[f"spark.executorEnv.{SERVICE_VARIABLE}"] = service
     if "://" not in settings.storage.root:
         properties |= {_CHECKPOINT_FILES: _LOCAL_CHECKPOINTS, _FILES: _LOCAL_FILES}

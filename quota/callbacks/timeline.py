@@ -47,15 +47,13 @@ class CallbackTimeline:
     """
 
     def __init__(self, callbacks: Callbacks | None = None) -> None:
-        """Create a timeline without changes."""
         self.timeline = QuotaTimeline()
         self._callbacks = callbacks or Callbacks()
         self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
-        self._settings = EffectiveChanges[CallbackChange](
-            partial(CallbackChange.after, default=self._callbacks.setting)
-        )
+        self.settings = EffectiveChanges[CallbackChange](partial(CallbackChange.after, default=self._callbacks.setting))
+        """The changes of the callback."""
         self._instances: list[CallbackInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:
@@ -70,10 +68,10 @@ class CallbackTimeline:
                 self._events = [
                     kept for kept in self._events if (kept.moment, type(kept.change)) != (moment, CallbackChange)
                 ]
-                self._settings.cancel(moment)
+                self.settings.cancel(moment)
                 return
             case CallbackChange():
-                self._settings.add(change)
+                self.settings.add(change)
             case _ if self._only_default:
                 return  # no instance will need it
             case ClusterChange(cluster, moment):
@@ -85,11 +83,16 @@ class CallbackTimeline:
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""
-        if self._only_default and not self._settings.all:
+        if self._only_default and not self.settings.all:
             return self.timeline.resolve(user, client_id, at)
         instance = self._instance(at)
         if instance is None:
-            return self._resolve_by_levels(user, client_id, at)
+            resolution = self.timeline.resolve(user, client_id, at)
+            if resolution.limit is None:
+                return resolution
+            # Before, the bucket may have had another callback's limit.
+            since = max(resolution.limit.since, self._class_since(at))
+            return resolution._replace(limit=Limit(resolution.limit.quota, since))
         tags, quota, entity = instance.resolve(user, client_id)
         if quota is None:
             return Resolution(tags, None, None, callback=instance.class_name)
@@ -99,29 +102,13 @@ class CallbackTimeline:
 
     def callback(self, at: int) -> CallbackSetting:
         """Return the callback in force as of `at` (epoch ms)."""
-        latest = self._settings.latest(at)
+        latest = self.settings.latest(at)
         return latest.setting if latest and latest.setting else self._callbacks.setting
-
-    def latest_callback(self, at: int) -> CallbackChange | None:
-        """Return the latest change of the callback as of `at` (epoch ms)."""
-        return self._settings.latest(at)
-
-    def scheduled(self, after: int) -> list[CallbackChange]:
-        """Return the callback changes that take effect later than `after` (epoch ms), in the order of these times."""
-        return self._settings.scheduled(after)
 
     def close(self) -> None:
         """Close all instances."""
         for instance in list(self._instances):
             self._discard(instance)
-
-    def _resolve_by_levels(self, user: str, client_id: str, at: int) -> Resolution:
-        resolution = self.timeline.resolve(user, client_id, at)
-        if resolution.limit is None:
-            return resolution
-        # Before, the bucket may have had another callback's limit.
-        since = max(resolution.limit.since, self._class_since(at))
-        return resolution._replace(limit=Limit(resolution.limit.quota, since))
 
     def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
         """Return the time (epoch ms) since which a limit is surely unchanged; only the callback knows earlier limits.
@@ -135,7 +122,7 @@ class CallbackTimeline:
         entities = {entity, *(level for level, _ in levels(user, client_id))}
         changes = (self.timeline.latest(level, at) for level in entities)
         moments = [change.moment for change in changes if change]
-        clusters, setting = bisect_right(self._cluster_moments, at), self._settings.latest(at)
+        clusters, setting = bisect_right(self._cluster_moments, at), self.settings.latest(at)
         moments += self._cluster_moments[max(clusters - 1, 0) : clusters]
         moments += [setting.moment] if setting else []
         return max(moments, default=BEGINNING)
@@ -165,7 +152,7 @@ class CallbackTimeline:
     def _class_since(self, at: int) -> int:
         """Return the time (epoch ms) since which the class that is in force as of `at` has been in force."""
         since, name = BEGINNING, self._callbacks.class_name
-        for change in self._settings.all[: self._settings.count(at)]:
+        for change in self.settings.all[: self.settings.count(at)]:
             present = change.setting.class_name if change.setting else self._callbacks.class_name
             if present != name:
                 since, name = change.moment, present

@@ -56,9 +56,7 @@ class Recomputed(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, again: Decision, recorded: Decision) -> Self:
         """Return a decision that was computed again, and the fields in which it differs."""
-        names = Decision.__struct_fields__
-        differs = [name for name in names if getattr(again, name) != getattr(recorded, name)]
-        throttle = again.verdict.controller_throttle_ms
+        throttle, differs = again.verdict.controller_throttle_ms, again.differing_fields(recorded)
         return cls(again.tokens_before, again.error_codes, again.tokens, throttle, differs)
 
 

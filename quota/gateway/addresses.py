@@ -112,10 +112,9 @@ class LeaderEndpoints:
     def __init__(
         self, protocol: Protocol, addresses: Addresses, on_foreign: Callable[[Sequence[Address]], None]
     ) -> None:
-        self._protocol = protocol
         self._addresses = addresses
         self._on_foreign = on_foreign
-        self._parts = cache(self._parts_of)
+        self._parts = cache(lambda key, version: protocol.response(key, version).split(_ENDPOINTS))
 
     def names_leaders(self, key: int, version: int) -> bool:
         """Return whether responses have addresses to replace."""
@@ -142,9 +141,6 @@ class LeaderEndpoints:
         """
         plan, rest = self._parts(request.api_key, request.api_version)
         return _Pieces([_LENGTH_BYTES + _CORRELATION_ID_BYTES, skip_tags, *plan], rest, _LENGTH_BYTES + length).feed
-
-    def _parts_of(self, key: int, version: int) -> tuple[Plan, MessageCodec]:
-        return self._protocol.response(key, version).split(_ENDPOINTS)
 
 
 class _Pieces:

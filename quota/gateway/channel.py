@@ -54,7 +54,8 @@ class Channel:
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | QuotaSteps | None = None
         self._stepping = RequestHeader(0, 0, 0, None)
-        self._waiting = False
+        self.is_waiting = False
+        """Whether a request is held back because the channel is busy or muted."""
         self._may_start = False
         self._failure: MutationQuotaError | None = None
 
@@ -92,7 +93,7 @@ class Channel:
 
     def resume(self) -> None:
         """Start the held request; call this when the channel is neither busy nor muted."""
-        self._waiting, self._may_start = False, True
+        self.is_waiting, self._may_start = False, True
         self._advance()
 
     def end(self, failure: MutationQuotaError) -> None:
@@ -131,11 +132,6 @@ class Channel:
         return self._requests.taken
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether a request is held back because the channel is busy or muted."""
-        return self._waiting
-
-    @property
     def is_full(self) -> bool:
         """Whether requests are held back because too many responses are outstanding."""
         return self._pipeline.is_full
@@ -153,7 +149,7 @@ class Channel:
         """
         if self._flow is not None or self.is_receiving or not self._pipeline.is_idle:
             return False
-        return not self._waiting or self._context.mutes.muted(self, self._io.now())
+        return not self.is_waiting or self._context.mutes.muted(self, self._io.now())
 
     # Requests
 
@@ -162,7 +158,7 @@ class Channel:
             self._requests.clear()
             return
         try:
-            while not (self._waiting or self._pipeline.is_full) and self._next_request():
+            while not (self.is_waiting or self._pipeline.is_full) and self._next_request():
                 pass
         except MutationQuotaError as error:
             self.end(error)
@@ -234,7 +230,7 @@ class Channel:
         if self._may_start:
             self._may_start = False
         elif not self._context.mutes.offer(self, self._io.now()):
-            self._waiting = True
+            self.is_waiting = True
             return False
         return True
 
@@ -323,7 +319,11 @@ class Channel:
             step = self._flow.send(result)
         except StopIteration as ended:
             self._flow = None
-            self._finish(ended.value)
+            response: MutationResponse = ended.value
+            self._pipeline.respond(self._stepping, response.message)
+            if response.topics:
+                self._context.stats.add_mutation(self._stepping, response)
+            self._end(response.mute_ms)
             return
         if isinstance(step, DecisionRequest):
             self._io.request_decision(step)
@@ -334,12 +334,6 @@ class Channel:
         else:
             header = self._stepping._replace(api_key=step.key, api_version=step.version)
             self._pipeline.call(header, step.message, self._on_call_response)
-
-    def _finish(self, response: MutationResponse) -> None:
-        self._pipeline.respond(self._stepping, response.message)
-        if response.topics:
-            self._context.stats.add_mutation(self._stepping, response)
-        self._end(response.mute_ms)
 
     def _read(self, header: RequestHeader, frame: bytes) -> Message:
         return self._context.protocol.request(header.api_key, header.api_version).read(frame, header.body)

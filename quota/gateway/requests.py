@@ -46,7 +46,6 @@ class OfferedApis:
     """
 
     def __init__(self, protocol: Protocol, *, permissive: bool) -> None:
-        """Choose versions of a protocol."""
         self.protocol = protocol
         self._ranges: dict[int, tuple[int, int]] = {}
         self._rewritten: dict[tuple[int, bytes], bytes] = {}

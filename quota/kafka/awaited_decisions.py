@@ -156,7 +156,8 @@ class AwaitedDecisions:
         """Request a decision; who cancels the reply no longer waits for it."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[DecisionReply] = loop.create_future()
-        request_id = self._undecided.id_for(wanted.content_digest) or self._new_id(wanted)
+        new_id = wanted.content_digest.hex() if wanted.happens_once else uuid.uuid4().hex
+        request_id = self._undecided.ids.get(wanted.content_digest, f"{self._prefix}{new_id}")
         pending = self._pending.get(request_id)
         if pending is None and self._is_in_vain(wanted, loop):
             least_decision_ms = round(self._pace.least_seconds(loop.time()) * 1000)
@@ -181,7 +182,7 @@ class AwaitedDecisions:
                 self._receive_decision(decision, received.at - decision.timestamp)
             case DeadLetter(error=error) as letter:
                 request_id = rejected_id(letter, letter.source.topic) or ""
-                asked = self._pending.get(request_id) or self._undecided.get(request_id)
+                asked = self._pending.get(request_id) or self._undecided.awaited.get(request_id)
                 if asked is not None and rejected_id(letter, request_topic(asked.request.user, self._topics)):
                     self._pace.rejected()
                     if request_id in self._pending:
@@ -276,7 +277,7 @@ class AwaitedDecisions:
             _log.warning("%s", message)
         pending = self._pending.get(request_id)
         if pending is None:
-            if undecided := self._undecided.get(request_id):
+            if undecided := self._undecided.awaited.get(request_id):
                 undecided.has_failed = True
         elif error.code() in UNDELIVERED:  # it may still be answered
             return
@@ -300,43 +301,36 @@ class AwaitedDecisions:
                 self._closed.wait(_RETRY_SECONDS)
         self._reader.close()
 
-    def _new_id(self, wanted: DecisionRequest) -> str:
-        return self._prefix + (wanted.content_digest.hex() if wanted.happens_once else uuid.uuid4().hex)
-
 
 class _Undecided:
     """The newest requests that are not decided, and that nobody waits for."""
 
     def __init__(self) -> None:
-        self._ids: OrderedDict[bytes, str] = OrderedDict()  # by content, if there is one
-        self._awaited: dict[str, _Pending] = {}  # those whose decision has not arrived at all, the last added last
+        self.ids: OrderedDict[bytes, str] = OrderedDict()
+        """Their ids, by content if there is one."""
+        self.awaited: dict[str, _Pending] = {}
+        """Those whose decision has not arrived at all, by id; the last added is the last."""
 
     def add(self, undecided: _Pending) -> None:
         request_id = undecided.request.request_id
-        self._ids[_key(undecided)] = request_id
-        self._awaited[request_id] = undecided
-        if len(self._ids) > _MAX_UNDECIDED:
-            self._awaited.pop(self._ids.popitem(last=False)[1], None)
+        self.ids[_key(undecided)] = request_id
+        self.awaited[request_id] = undecided
+        if len(self.ids) > _MAX_UNDECIDED:
+            self.awaited.pop(self.ids.popitem(last=False)[1], None)
 
     def remove(self, decided: _Pending) -> None:
-        self._awaited.pop(self._ids.pop(_key(decided), ""), None)
-
-    def id_for(self, content_digest: bytes) -> str | None:
-        return self._ids.get(content_digest)
-
-    def get(self, request_id: str) -> _Pending | None:
-        return self._awaited.get(request_id)
+        self.awaited.pop(self.ids.pop(_key(decided), ""), None)
 
     def last_written(self) -> MutationRequest | None:
         """Return the last request that is not decided although it was written, as far as is known."""
-        return next((pending.request for pending in reversed(self._awaited.values()) if not pending.has_failed), None)
+        return next((pending.request for pending in reversed(self.awaited.values()) if not pending.has_failed), None)
 
     def pop_decided(self, decision: Decision) -> _Pending | None:
         """Return the request of the first decision on one of them."""
-        pending = self._awaited.get(decision.request_id)
+        pending = self.awaited.get(decision.request_id)
         if pending is None or (pending.request.user, pending.request.client_id) != (decision.user, decision.client_id):
             return None
-        return self._awaited.pop(decision.request_id)
+        return self.awaited.pop(decision.request_id)
 
 
 def _key(undecided: _Pending) -> bytes:

@@ -71,7 +71,7 @@ class Target:
         check: Callable[[], None] | None = None,
     ) -> None:
         """Create a client, which connects when it is used."""
-        self._calls = TopicCalls(config)
+        self._kept = KeptClient(lambda: AdminClient(dict(config)))
         self._stop = stop or threading.Event()
         self._check = check
         self._recent = RecentTopics(_STALE_MS)
@@ -98,12 +98,12 @@ class Target:
 
     def partitions(self, names: Sequence[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
         """Return the partition counts of topics, without those that do not exist, and the errors of others."""
-        topics, errors = self._calls.describe(names, seconds) if names else ({}, {})
+        topics, errors = self._describe(names, seconds)
         return self._corrected(topics, names), errors
 
     def topic_ids(self, names: Sequence[str], seconds: float) -> dict[str, str]:
         """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
-        topics, _ = self._calls.describe(names, _call_seconds(seconds)) if names else ({}, {})
+        topics, _ = self._describe(names, _call_seconds(seconds))
         with self._lock:
             now, recent = _monotonic_ms(), self._recent
             changed = {name for name in names if recent.find(name, NO_ID, now) or recent.is_gone(name, now)}
@@ -164,7 +164,7 @@ class Target:
         try:
             answers = self._before_call(tasks, seconds)
             called = [task for task in tasks if task.name not in answers]
-            errors = self._calls.change(called, seconds)
+            errors = self._change(called, seconds)
             return answers | self._after_call(called, errors, seconds)
         except KafkaException as error:  # the topics could not be described
             return {task.name: after_error(task, error.args[0]) for task in tasks}
@@ -176,7 +176,7 @@ class Target:
         """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
         now_ms = time.time() * 1000
         names = [task.name for task in tasks if needs_topic(task, now_ms)]
-        known, problems = self._calls.describe(names, seconds) if names else ({}, {})
+        known, problems = self._describe(names, seconds)
         current = self._corrected(known, names)
         answers: _Answers = {}
         for task in tasks:
@@ -213,44 +213,36 @@ class Target:
             )
         return answers
 
-
-class TopicCalls:
-    """Calls without retries; the error of a topic is returned, not raised."""
-
-    def __init__(self, config: Mapping[str, str | float]) -> None:
-        """Create a client with librdkafka's configuration."""
-        self._admin = KeptClient(lambda: AdminClient(dict(config)))
-
-    def describe(self, names: Iterable[str], seconds: float) -> tuple[dict[str, Topic], dict[str, KafkaError]]:
+    def _describe(self, names: Iterable[str], seconds: float) -> tuple[dict[str, Topic], dict[str, KafkaError]]:
         """Return the topics that exist, and the errors of those that cannot be described."""
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
-        topics, errors = describe_topics(self._admin, legal, seconds)
+        topics, errors = describe_topics(self._kept, legal, seconds)
         return topics, {name: error for name, error in errors.items() if error.code() not in _NO_SUCH_TOPIC}
 
-    def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
-        """Carry out tasks that fit into one call, and return the error of each topic, or None."""
+    def _change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
+        """Carry out tasks that fit into one call, without retries; return the error of each topic, or None."""
         answers: dict[str, KafkaError | None] = {}
         for task in tasks:
             problem = _encoding_problem(task.topic)
             if problem is not None:
                 answers[task.name] = KafkaError(KafkaError.TOPIC_EXCEPTION, problem)
-        return answers | self._change([task for task in tasks if task.name not in answers], seconds)
+        return answers | self._call([task for task in tasks if task.name not in answers], seconds)
 
-    def _change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
+    def _call(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
         if not tasks:
             return {}
-        admin = self._admin.client
+        admin = self._kept.client
         try:
-            futures = _call(admin, tasks, seconds)
+            futures = _start_call(admin, tasks, seconds)
         except (ValueError, TypeError) as error:  # librdkafka rejects one of them without sending any
             if len(tasks) == 1:
                 return {tasks[0].name: KafkaError(KafkaError.INVALID_REQUEST, str(error))}
-            return {name: outcome for task in tasks for name, outcome in self._change([task], seconds).items()}
-        done, errors = self._admin.results(admin, futures)
+            return {name: outcome for task in tasks for name, outcome in self._call([task], seconds).items()}
+        done, errors = self._kept.results(admin, futures)
         return {**done, **errors}
 
 
-def _call(admin: AdminClient, tasks: Sequence[Task], seconds: float) -> dict[str, Future[None]]:
+def _start_call(admin: AdminClient, tasks: Sequence[Task], seconds: float) -> dict[str, Future[None]]:
     options: dict[str, Any] = {"request_timeout": seconds, "operation_timeout": seconds}
     match tasks[0].operation:
         case Operation.DELETE_TOPICS:

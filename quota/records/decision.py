@@ -262,6 +262,10 @@ class Decision(msgspec.Struct, frozen=True):
         """Whether each topic was admitted in the answer that the client got: always, if the quota is in shadow."""
         return [topic.error_code == ErrorCode.NONE.value for topic in self.topics]
 
+    def differing_fields(self, other: Self) -> list[str]:
+        """Return the fields in which another decision on the request differs."""
+        return [name for name in self.__struct_fields__ if getattr(self, name) != getattr(other, name)]
+
 
 def as_received(decision: Decision, received_at: int) -> Decision:
     """Return a decision as of the time of its own record (epoch ms), if the request's time is later: it is wrong."""

@@ -162,12 +162,12 @@ class Security:
     @property
     def has_tls(self) -> bool:
         """Whether connections are encrypted."""
-        return has_tls(self.protocol)
+        return self.protocol.endswith("SSL")
 
     @property
     def has_sasl(self) -> bool:
         """Whether the client authenticates by SASL."""
-        return has_sasl(self.protocol)
+        return self.protocol.startswith("SASL")
 
     @property
     def is_complete(self) -> bool:
@@ -226,16 +226,6 @@ class Security:
             }
             config |= _without_empty({"ssl.key.password": self.ssl_key_password})
         return config | dict(self.more_java)
-
-
-def has_tls(protocol: str) -> bool:
-    """Return whether a security protocol encrypts connections."""
-    return protocol.endswith("SSL")
-
-
-def has_sasl(protocol: str) -> bool:
-    """Return whether a security protocol authenticates clients by SASL."""
-    return protocol.startswith("SASL")
 
 
 def _without_empty(config: dict[str, str]) -> dict[str, str]:

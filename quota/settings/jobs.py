@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-import socket
 from datetime import tzinfo
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -106,11 +105,6 @@ class ObserveSettings(Section):
     def zone(self) -> tzinfo:
         """The time zone."""
         return parse_zone(self.time_zone)
-
-    @property
-    def group_name(self) -> str:
-        """The name of the observer."""
-        return self.group or f"observe-{socket.gethostname()}"
 
 
 class DashboardSettings(Section):

@@ -57,7 +57,7 @@ class Settings(BaseModel):
     @property
     def target_connection(self) -> Connection:
         """The connection to the target cluster."""
-        security = self.target.resolved(self.kafka).security
+        security = (self.target if self.target.is_own else self.kafka).security
         own_servers = self.kafka.target_servers
         own_protocol = own_servers or self.target.is_own
         return Connection(

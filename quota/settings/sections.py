@@ -177,11 +177,6 @@ class LoggingSettings(Section):
     format: Literal["text", "json"] = "text"
     """Format of the log: `text` for people, or `json`, one event a line, also of Spark's JVM and its workers."""
 
-    @property
-    def as_json(self) -> bool:
-        """Whether the log is JSON."""
-        return self.format == "json"
-
 
 class SparkSettings(Section):
     """Spark. Under spark-submit, `master`, `driver_memory` and `jars` have no effect."""

@@ -7,7 +7,7 @@ where a program uses none of it: several programs share one settings file.
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, SecretStr
 
@@ -22,8 +22,6 @@ from quota.settings.connection import (
     Security,
     as_pairs,
     extension_pairs,
-    has_sasl,
-    has_tls,
 )
 from quota.settings.types import Section
 
@@ -121,7 +119,6 @@ def _check_function(name: str) -> str:
 
 TokenUrl = Annotated[str, AfterValidator(_check_url)]
 FunctionName = Annotated[str, AfterValidator(_check_function)]
-SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
 
 class SecuritySettings(Section):
@@ -129,7 +126,7 @@ class SecuritySettings(Section):
 
     _section: ClassVar[str] = "kafka"
 
-    security_protocol: SecurityProtocol = "PLAINTEXT"
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     """Protocol: with TLS (`SSL`, `SASL_SSL`) or without, with SASL (`SASL_PLAINTEXT`, `SASL_SSL`) or without."""
 
     sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = ""
@@ -228,13 +225,13 @@ class SecuritySettings(Section):
 
     def problems(self) -> Iterator[str]:
         """Yield the inconsistencies of these settings; files are not read."""
-        sasl, tls, protocol = has_sasl(self.security_protocol), has_tls(self.security_protocol), self._protocol
+        used, protocol = Security(self.security_protocol), self._protocol
         if self.sasl_mechanism == OAUTHBEARER and not self._has_function:
             extension_pairs(self._extensions)
-        if sasl:
+        if used.has_sasl:
             yield from self._missing()
-        unused = (("sasl_", not sasl, protocol), ("ssl_", not tls, protocol))
-        for prefix, is_unused, owner in (*unused, *self._unused_logins(has_sasl=sasl)):
+        unused = (("sasl_", not used.has_sasl, protocol), ("ssl_", not used.has_tls, protocol))
+        for prefix, is_unused, owner in (*unused, *self._unused_logins(has_sasl=used.has_sasl)):
             yield from (f"{owner} does not use {name}" for name in self._given(prefix) if is_unused)
         if bool(self.ssl_certificate_location) != bool(self.ssl_key_location):
             yield "set ssl_certificate_location and ssl_key_location together"
@@ -285,10 +282,6 @@ class TargetSettings(SecuritySettings):
     def is_own(self) -> bool:
         """Whether a key is set, so that nothing is inherited."""
         return bool(self.model_fields_set)
-
-    def resolved(self, kafka: SecuritySettings) -> SecuritySettings:
-        """Return the security in force."""
-        return self if self.is_own else kafka
 
     def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
         """Yield the inconsistencies."""

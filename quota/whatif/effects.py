@@ -112,7 +112,6 @@ class EffectCounts:
     """Counts the effects of the recorded decisions, or of others on the same requests, in their order."""
 
     def __init__(self, period: Period = Period()) -> None:
-        """Start without effects."""
         self._period = period
         self._peak = _Peak(period.late_ms)
         self._senders: dict[_Sender, _Load] = {}

@@ -125,16 +125,11 @@ class _Differences:
         sender = recorded.user, recorded.client_id
         first = self._first.get(sender)
         if first is None or recorded.decision_id < first.decision_id:
-            self._first[sender] = ReplayDifference(recorded.decision_id, differing_fields(decision, recorded))
+            self._first[sender] = ReplayDifference(recorded.decision_id, decision.differing_fields(recorded))
 
     def result(self, decisions: int) -> Replay:
         examples = sorted(self._first.values(), key=lambda difference: difference.decision_id)
         return Replay(decisions, self._count, examples[:_MAX_EXAMPLES])
-
-
-def differing_fields(decision: Decision, recorded: Decision) -> list[str]:
-    """Return the fields in which two decisions on a request differ."""
-    return [name for name in Decision.__struct_fields__ if getattr(decision, name) != getattr(recorded, name)]
 
 
 def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:

@@ -19,9 +19,7 @@ from quota.whatif.effects import CandidateOutcome, Totals
 from quota.whatif.evaluation import Result
 from quota.whatif.required_quota import RequiredQuota
 
-_DIGITS = 3
-
-_ROUND = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+_ROUND = Context(prec=3, rounding=ROUND_CEILING)
 _EXACT = ".12g"  # the digits of a float beyond that are rounding errors
 
 

@@ -1,6 +1,7 @@
 """The search for a field in a message that arrives in pieces: what comes before it is skipped, and never held."""
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from struct import calcsize
 
 from quota.wire.primitives import Malformed
@@ -91,7 +92,7 @@ def _struct(struct: Struct, *, nullable: bool) -> int | Skip:
 
 def _sized(field: Field, element: int | Skip, *, short: bool) -> Skip:
     """Return the part of a length and as many elements."""
-    read_length = _read_uvarint if field.compact else _read_short if short else _read_int
+    read_length = _read_uvarint if field.compact else partial(_read_number, 2 if short else 4)
     least = int(field.compact)
 
     def skip(walk: Walk) -> Generator[None, None, None]:
@@ -127,12 +128,8 @@ def _read_uvarint(walk: Walk) -> Generator[None, None, int]:
             raise Malformed("a varint is longer than 5 bytes")
 
 
-def _read_short(walk: Walk, size: int = 2) -> Generator[None, None, int]:
+def _read_number(size: int, walk: Walk) -> Generator[None, None, int]:
     read = bytearray()
     for _ in range(size):
         read.append((yield from _read_byte(walk)))
     return int.from_bytes(read, signed=True)
-
-
-def _read_int(walk: Walk) -> Generator[None, None, int]:
-    return _read_short(walk, 4)

@@ -1,7 +1,7 @@
 """CreateTopics: a topic costs its partitions; the cluster validates the request before they are charged."""
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from quota.gateway.context import GatewayContext
@@ -27,7 +27,7 @@ _WITH_DEFAULT_PARTITIONS = 5
 """The first version whose response has the number of partitions."""
 
 
-def check_creation(request: ClientRequest, context: GatewayContext) -> Check:
+def check_creation(request: ClientRequest, context: GatewayContext, _: Callable[[], int]) -> Check:
     """Ask the cluster to validate; its response has the cluster's default number of partitions."""
     topics = request.message["topics"]
     by_default = any(_is_by_default(topic) for topic in topics)

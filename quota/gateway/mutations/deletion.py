@@ -6,7 +6,7 @@ their ids, so that the topic that was charged is deleted, and no later one of it
 """
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -19,7 +19,6 @@ from quota.gateway.mutations.lookup import (
     Identity,
     describe,
     look_up_names,
-    metadata_lag_ms,
     result_if_unknown,
 )
 from quota.gateway.operations import (
@@ -61,14 +60,15 @@ _HIDDEN_TEXT = (
 )
 
 
-def check_deletion(request: ClientRequest, context: GatewayContext, now: int) -> Check:
+def check_deletion(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Check:
     """Look up the topics, their partitions, and whether the client may delete them."""
     times = Counter(_identity(requested) for requested in request.topics)
     valid = {
         identity for identity, count in times.items() if count == 1 and (identity[0] is None) != (identity[1] == NO_ID)
     }
-    described, results = yield from _find(request, valid, context, now)
-    known = _by_identity(described)
+    described, results = yield from _find(request, valid, context, clock())
+    known: dict[Identity, ExistingTopic] = {(topic.name, NO_ID): topic for topic in described.topics}
+    known |= {(None, topic.topic_id): topic for topic in described.topics if topic.topic_id != NO_ID}
     right = yield from _find_right(request, described, context)
     if right == ErrorCode.TOPIC_DELETION_DISABLED:
         error = right if request.version >= _FIRST_WITH_DISABLED else ErrorCode.INVALID_REQUEST
@@ -117,7 +117,8 @@ def delete(
     for mutation in admitted:
         topic = present.get(mutation.topic.topic_id, mutation.topic)
         if topic.partitions > mutation.topic.partitions:
-            results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, _grown_text(topic)))
+            grown = f"it has grown to {topic.partitions} partitions since it was charged, so it was not deleted; retry"
+            results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, grown))
         else:
             left.append(mutation)
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
@@ -153,9 +154,7 @@ def _find(
     """
     names = sorted(name for name, _ in wanted if name is not None)
     ids = sorted(topic_id for name, topic_id in wanted if name is None)
-    by_name, controllers = yield from look_up_names(
-        context.recent, now, names, metadata_lag_ms(request.message["timeoutMs"])
-    )
+    by_name, controllers = yield from look_up_names(request, context.recent, now, names)
     unsure = [
         name
         for name, result in controllers.items()
@@ -199,14 +198,5 @@ def _find_right(
     return error
 
 
-def _by_identity(described: Described) -> dict[Identity, ExistingTopic]:
-    known: dict[Identity, ExistingTopic] = {(topic.name, NO_ID): topic for topic in described.topics}
-    return known | {(None, topic.topic_id): topic for topic in described.topics if topic.topic_id != NO_ID}
-
-
 def _identity(topic: RequestedTopic) -> Identity:
     return (topic, NO_ID) if isinstance(topic, str) else (topic["name"], topic["topicId"])
-
-
-def _grown_text(topic: ExistingTopic) -> str:
-    return f"it has grown to {topic.partitions} partitions since it was charged, so it was not deleted; retry"

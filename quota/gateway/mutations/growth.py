@@ -16,7 +16,6 @@ from quota.gateway.mutations.lookup import (
     describe,
     exists,
     look_up_names,
-    metadata_lag_ms,
     query_controller,
     result_if_unknown,
 )
@@ -110,7 +109,7 @@ def _find(
     names: list[str], request: ClientRequest, recent: RecentTopics, now: int
 ) -> Generator[BrokerCall | Pause, Any, tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
     """Return the topics that exist, by name, and the error results of the others."""
-    topics, results = yield from look_up_names(recent, now, names, metadata_lag_ms(request.message["timeoutMs"]))
+    topics, results = yield from look_up_names(request, recent, now, names)
     present = {topic.name: topic for topic in topics.topics}
     late = [name for name, result in results.items() if exists(result) and name not in present]
     results |= yield from query_controller(late)  # they may have been deleted meanwhile

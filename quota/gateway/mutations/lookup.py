@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from quota.errors import ErrorCode
 from quota.gateway.memory import NO_ID, ExistingTopic, RecentTopics
-from quota.gateway.operations import BrokerCall, Pause, TopicResponse, topic_result
+from quota.gateway.operations import BrokerCall, ClientRequest, Pause, TopicResponse, topic_result
 from quota.wire.described import METADATA_VERSION, DescribedTopic
 from quota.wire.protocol import ApiKey
 
@@ -73,17 +73,19 @@ def describe(
 
 
 def look_up_names(
-    recent: RecentTopics, now: int, names: Sequence[str], wait_ms: int
+    request: ClientRequest, recent: RecentTopics, now: int, names: Sequence[str]
 ) -> Generator[BrokerCall | Pause, Any, tuple[Described, dict[str, TopicResponse]]]:
     """Return the topics that exist, and the controller's result for each name that the broker did not know at first.
 
-    A name that the controller knows is waited for, for `wait_ms`. A name that is given twice is sent to it twice.
+    A name that the controller knows is waited for, as long as a broker's metadata may lag behind, and at most for half
+    the request's timeout. A name that is given twice is sent to it twice.
     """
     described = yield from describe(recent, now, names=list(dict.fromkeys(names)))
     known = {topic.name for topic in described.topics}
     results = yield from query_controller([name for name in names if name not in known])
     late = [name for name, result in results.items() if exists(result)]
-    later = yield from describe(recent, now, names=late, wait_ms=wait_ms)
+    lag_ms = min(_LAG_MS, request.message["timeoutMs"] // 2)
+    later = yield from describe(recent, now, names=late, wait_ms=lag_ms)
     return Described(described.topics + later.topics, described.hidden | later.hidden), results
 
 
@@ -134,11 +136,6 @@ def result_if_unknown(result: TopicResponse) -> TopicResponse:
 def _not_known_yet(name: str) -> TopicResponse:
     sentence = "the broker does not know the topic yet, so its cost is unknown; nothing was changed, retry"
     return topic_result(name, NO_ID, ErrorCode.REQUEST_TIMED_OUT, sentence)
-
-
-def metadata_lag_ms(timeout_ms: int) -> int:
-    """Return how long to poll a broker for topics that the controller knows [ms]: up to half the request's timeout."""
-    return min(_LAG_MS, timeout_ms // 2)
 
 
 def _pauses(wait_ms: int, calls: int) -> Iterator[int]:

@@ -20,8 +20,6 @@ from quota.gateway.operations import (
     OUT_OF_TIME,
     RESULTS,
     BrokerCall,
-    Charged,
-    Check,
     Checked,
     ClientRequest,
     MutationResponse,
@@ -35,6 +33,13 @@ from quota.wire.protocol import ApiKey
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _SILENT = ("proceeded", "undecided")
+
+_KINDS = {
+    ApiKey.CREATE_TOPICS: (check_creation, create),
+    ApiKey.CREATE_PARTITIONS: (check_growth, grow),
+    ApiKey.DELETE_TOPICS: (check_deletion, delete),
+}
+"""What has the cluster validate a request, and what carries out its admitted mutations."""
 
 
 Steps = Generator[BrokerCall | Pause | DecisionRequest, Any, MutationResponse]
@@ -58,7 +63,8 @@ class _Outcome:
 
 def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request."""
-    checked = yield from _check(request, context, clock)
+    check, _ = _KINDS[request.key]
+    checked = yield from check(request, context, clock)
     if request.only_validates:
         valid = [mutation.rejection(ErrorCode.NONE, None) for mutation in checked.charged]
         message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
@@ -68,7 +74,7 @@ def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], 
     with context.changing.take(names, request.ends_at, clock) as ahead:
         waited = yield from wait(ahead, lambda: _limit_ms(request, context, clock()))
         if waited or any(context.recent.is_changed(name, request.arrived_at) for name in names):
-            checked = yield from _check(request, context, clock)
+            checked = yield from check(request, context, clock)
         return (yield from _carry_out(request, checked, context, clock))
 
 
@@ -83,7 +89,8 @@ def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext
     others = [mutation for index, mutation in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     if admitted:
-        response = yield from _forward(request, admitted, context, clock())
+        _, carry_out = _KINDS[request.key]
+        response = yield from carry_out(request, admitted, context, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
     rejected = [mutation.rejection(outcome.error, outcome.message) for mutation in others]
     return MutationResponse(
@@ -95,28 +102,6 @@ def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext
             "failed": len(checked.failed),
         },
     )
-
-
-def _check(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Check:
-    match request.key:
-        case ApiKey.CREATE_TOPICS:
-            return check_creation(request, context)
-        case ApiKey.CREATE_PARTITIONS:
-            return check_growth(request, context, clock)
-        case _:
-            return check_deletion(request, context, clock())
-
-
-def _forward(
-    request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
-) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
-    match request.key:
-        case ApiKey.CREATE_TOPICS:
-            return (yield from create(request, admitted, context, now))
-        case ApiKey.CREATE_PARTITIONS:
-            return (yield from grow(request, admitted, context, now))
-        case _:
-            return (yield from delete(request, admitted, context, now))
 
 
 def _decide(

@@ -8,7 +8,7 @@ has passed.
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -86,10 +86,6 @@ class CallOptions:
     validate_only: bool = False
     retry_on_quota_violation: bool = True
 
-    def tasks(self, topics: Iterable[TopicMutation]) -> list[Task]:
-        """Return the tasks that carry topics' mutations out."""
-        return [Task(self.operation, topic, self.validate_only) for topic in topics]
-
 
 @dataclass(eq=False, slots=True)
 class Call:
@@ -126,10 +122,6 @@ class Call:
         """Fail those of the topics that have no outcome."""
         for name in [name for name in names if name in self.pending]:
             self.complete(name, error)
-
-    def futures(self, topics: Iterable[TopicMutation]) -> Iterator[TopicFuture]:
-        """Yield the futures of those of the topics that have no outcome."""
-        return (self.pending[topic.name] for topic in topics if topic.name in self.pending)
 
 
 class Calls:
@@ -232,7 +224,7 @@ class Calls:
         names = {topic.name for topic in decision.topics if topic.error_code}
         rejected = [topic for topic in topics if topic.name in names]
         admitted = [topic for topic in topics if topic.name not in names]
-        for future in call.futures(topics):
+        for future in (call.pending[topic.name] for topic in topics if topic.name in call.pending):
             future.decision_id = decision.decision_id
             future.throttled_until = decision.retry_at if decision.throttle_time_ms else None
         for topic in admitted:
@@ -247,8 +239,9 @@ class Calls:
         return rejected
 
     async def _carry_out(self, call: Call, topics: list[TopicMutation]) -> None:
+        tasks = [Task(call.options.operation, topic, call.options.validate_only) for topic in topics]
         try:
-            results = await self._carry_out_tasks(call.options.tasks(topics), call.deadline)
+            results = await self._carry_out_tasks(tasks, call.deadline)
         except Stopped:
             return
         except Exception as error:  # noqa: BLE001 any error belongs to those who wait for the call

@@ -78,7 +78,6 @@ class ClientOptions:
 
 
 def _seconds(time_limit_ms: str | float) -> float:
-    """Return the time limit in seconds."""
     try:
         seconds = int(time_limit_ms) / 1000
     except (TypeError, ValueError, OverflowError):

@@ -31,7 +31,6 @@ class Dispatcher:
     """The threads of a client: one has the event loop, one reads answers, and a pool waits for the target cluster."""
 
     def __init__(self, options: ClientOptions) -> None:
-        """Connect."""
         settings = options.settings
         self._time_limit = options.time_limit_seconds
         self._closed = threading.Event()

@@ -34,7 +34,6 @@ class ClusterQuotas:
     """The rates that are set on a cluster, by entity. Each call uses a new connection."""
 
     def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
-        """Store the connection; each call opens a new one."""
         self.connection = connection
         self._protocol = protocol
         self._timeout = timeout_seconds

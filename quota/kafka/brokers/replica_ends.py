@@ -133,7 +133,6 @@ class _Broker:
         return await _ends(self._calls, topic, partitions)
 
     async def close(self) -> None:
-        """Close the connection."""
         self._calls = None
         await self._open.aclose()
 

@@ -189,7 +189,6 @@ class TokenFunction:
     """The token function of the settings. It is called once at construction, and the first call returns that token."""
 
     def __init__(self, security: Security) -> None:
-        """Load the function, and call it."""
         self._name = security.token_function
         self._config = dict(security.more_librdkafka).get(_CONFIG, "")
         self._callback = _load(self._name)

@@ -62,7 +62,6 @@ class QuotaWriter:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Store the settings."""
         self._settings = settings
         self._log: QuotaLog | None = None
 
@@ -218,7 +217,7 @@ def _latest(log: QuotaLog, record: QuotaRecord | CallbackRecord, at: int) -> Quo
     """Return the latest change of what a record changes as of a time (epoch ms), with the whole that results."""
     if isinstance(record, QuotaRecord):
         return log.timeline.latest(record.entity, at)
-    return log.quotas.latest_callback(at)
+    return log.quotas.settings.latest(at)
 
 
 class LoggedRates:

@@ -163,9 +163,12 @@ class TopicAdmin:
         """Set the configs of existing topics, leaving their other configs alone."""
         if not specs:
             return
-        resources = [
-            ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=_entries(spec.configs)) for spec in specs
-        ]
+        resources = []
+        for spec in specs:
+            entries = [
+                ConfigEntry(*config, incremental_operation=AlterConfigOpType.SET) for config in spec.configs.items()
+            ]
+            resources.append(ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=entries))
         futures = self._kept.client.incremental_alter_configs(resources, request_timeout=self._timeout)
         for resource, future in futures.items():
             with self._errors(f"alter topic {resource.name}"):
@@ -245,7 +248,3 @@ def _described(topic: TopicDescription) -> Topic:
         ),
         str(topic.topic_id),
     )
-
-
-def _entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
-    return [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()]

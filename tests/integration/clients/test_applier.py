@@ -21,7 +21,7 @@ from quota.kafka.applier import Applier, ApplierStats
 from quota.kafka.applier_ledger import Ledger
 from quota.kafka.producers import TakenOver
 from quota.kafka.reading import read_topic
-from quota.kafka.target import TopicCalls
+from quota.kafka.target import Target
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
@@ -351,22 +351,22 @@ def test_an_applier_replaced_in_a_batch_ends_before_its_next_call(bench, monkeyp
     bench.admit("CREATE_TOPICS", topic("made-by-the-first", 1))
     bench.admit("DELETE_TOPICS", topic("kept-by-the-second", 1))
     first = Applier(bench.settings, threading.Event())
-    change = TopicCalls.change
+    change = Target._change  # noqa: SLF001
 
     def and_a_second_is_started(self, tasks, seconds):
         answers = change(self, tasks, seconds)
         Applier(bench.settings, threading.Event())
         return answers
 
-    monkeypatch.setattr(TopicCalls, "change", and_a_second_is_started)
+    monkeypatch.setattr(Target, "_change", and_a_second_is_started)
     with pytest.raises(TakenOver):
         first.run(once=True)
     assert (bench.partitions("made-by-the-first"), bench.partitions("kept-by-the-second")) == (1, 1)
 
 
 def test_an_unavailable_target_is_not_awaited_forever(bench, monkeypatch):
-    describe, limits = TopicCalls.describe, []
-    monkeypatch.setattr(TopicCalls, "describe", lambda *args: limits.append(args[-1]) or describe(*args))
+    describe, limits = Target._describe, []  # noqa: SLF001
+    monkeypatch.setattr(Target, "_describe", lambda *args: limits.append(args[-1]) or describe(*args))
     target = f"127.0.0.1:{free_port()}"
     bench.settings = with_sections(bench.settings, kafka={"target_servers": target}, applier={"timeout_seconds": 1.0})
     bench.admit("CREATE_TOPICS", topic("nowhere", 1))

@@ -14,7 +14,7 @@ from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import make_consumer, read_topic
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
-from quota.kafka.target import TopicCalls
+from quota.kafka.target import Target
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records import codec
@@ -136,10 +136,10 @@ def test_topics_are_read_after_one_failure(prepared, monkeypatch, call):
 
 
 def test_topics_are_described_after_one_failure(prepared):
-    calls, name = TopicCalls(client_config(prepared.kafka.connection)), prepared.topics.requests
-    calls._admin.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
-    assert calls.describe([name], 1)[0] == {}
-    found, errors = calls.describe([name], SECONDS)
+    target, name = Target(client_config(prepared.kafka.connection)), prepared.topics.requests
+    target._kept.client = AdminClient(client_config(NOWHERE))  # noqa: SLF001
+    assert target.partitions([name], 1)[0] == {}
+    found, errors = target.partitions([name], SECONDS)
     assert (list(found), errors) == ([name], {})
 
 

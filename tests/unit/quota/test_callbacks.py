@@ -220,10 +220,10 @@ def test_a_scheduled_callback_is_cancelled():
     quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
     quotas.add(CallbackChange(setting("HasAQuota"), 200))
-    assert quotas.scheduled(100) == [CallbackChange(setting("HasAQuota"), 200)]
+    assert quotas.settings.scheduled(100) == [CallbackChange(setting("HasAQuota"), 200)]
     assert rate(quotas, 250) == 2.0
     quotas.add(CallbackCancellation(200))
-    assert quotas.scheduled(100) == []
+    assert quotas.settings.scheduled(100) == []
     assert rate(quotas, 250) == 5.0
     both = quotas_of(
         "Recording", CallbackChange(None, 200), QuotaChange(ALICE, Quota(5.0), 200), CallbackCancellation(200)

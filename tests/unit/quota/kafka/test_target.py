@@ -14,7 +14,7 @@ CREATE, DELETE = Operation.CREATE_TOPICS, Operation.DELETE_TOPICS
 CREATED, DELETED = [(CREATE, "a", 3, 100_000)], [(DELETE, "a", 3, 100_000)]
 
 
-class FakeCalls:
+class FakeCluster:
     """A cluster that carries out everything, and reports numbers of partitions of its own."""
 
     def __init__(self, reported):
@@ -39,7 +39,8 @@ def clock(monkeypatch):
 def changed_at(clock, reported, changes):
     """Return a target on which changes were carried out: (operation, name, partitions, time)."""
     target = Target({})
-    target._calls = FakeCalls(reported)  # noqa: SLF001 instead of a cluster
+    cluster = FakeCluster(reported)
+    target._describe, target._change = cluster.describe, cluster.change  # noqa: SLF001
     for operation, name, partitions, clock.ms in changes:
         target.carry_out([Task(operation, TopicMutation(name, partitions), validate_only=False)], 1.0)
     return target

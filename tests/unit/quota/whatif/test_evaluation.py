@@ -14,7 +14,7 @@ from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota_log import Window
 from quota.whatif.effects import Effect, EffectCounts, Period
-from quota.whatif.evaluation import Candidate, differing_fields, evaluate, resolved_to
+from quota.whatif.evaluation import Candidate, evaluate, resolved_to
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, START, decide_all, resolved
 from tests.support.factories import request_after as at
@@ -42,7 +42,7 @@ def test_a_different_decision_is_named_with_its_fields():
     expected = (
         "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens bucket_before"
     )
-    assert differing_fields(again, kept) == expected.split()
+    assert again.differing_fields(kept) == expected.split()
 
 
 def test_an_effect_has_the_controllers_load_and_the_changes():
