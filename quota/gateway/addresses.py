@@ -5,12 +5,10 @@ be large, and that are forwarded as they arrive. A large one is therefore walked
 any more when the addresses come: they are removed, and clients use the addresses of the last Metadata response.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.wire.headers import RequestHeader
 from quota.wire.message_codec import Message, MessageCodec
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Address, ApiKey, Protocol
@@ -21,9 +19,10 @@ NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIN
 
 _NO_NODE = {"nodeId": -1, "host": "", "port": -1}
 
-NAMING_LEADERS = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16, ApiKey.SHARE_FETCH: 0, ApiKey.SHARE_ACKNOWLEDGE: 0}
+_NAMING_LEADERS = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16, ApiKey.SHARE_FETCH: 0, ApiKey.SHARE_ACKNOWLEDGE: 0}
 """The first versions whose responses name leaders."""
-_ENDPOINTS = "nodeEndpoints"
+ENDPOINTS = "nodeEndpoints"
+"""The field with the addresses of new leaders."""
 _LENGTH_BYTES = 4
 _CORRELATION_ID_BYTES = 4
 _MAX_TAIL_BYTES = 1024 * 1024
@@ -60,6 +59,11 @@ class Addresses:
     def foreign(self, advertised: Iterable[Address]) -> list[Address]:
         """Return the addresses that bypass the gateway."""
         return [address for address in advertised if address not in self._by_advertised]
+
+    def names_leaders(self, key: int, version: int) -> bool:
+        """Return whether responses name leaders, whose addresses are to be replaced."""
+        first = _NAMING_LEADERS.get(key)  # type: ignore[call-overload]
+        return self.rewritten and first is not None and version >= first
 
     def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
         """Replace the broker addresses in a response of one of `NAMING_BROKERS`; return it, and those left out.
@@ -106,53 +110,18 @@ class Addresses:
         return changed, foreign
 
 
-class LeaderEndpoints:
-    """Replaces the addresses in the responses of all channels."""
+class LargeLeadersResponse:
+    """A large response that names leaders, which is passed on as it arrives, without their addresses."""
 
-    def __init__(
-        self, protocol: Protocol, addresses: Addresses, on_foreign: Callable[[Sequence[Address]], None]
-    ) -> None:
-        self._addresses = addresses
-        self._on_foreign = on_foreign
-        self._parts = cache(lambda key, version: protocol.response(key, version).split(_ENDPOINTS))
-
-    def names_leaders(self, key: int, version: int) -> bool:
-        """Return whether responses have addresses to replace."""
-        first = NAMING_LEADERS.get(key)  # type: ignore[call-overload]
-        return self._addresses.rewritten and first is not None and version >= first
-
-    def replaced(self, request: RequestHeader, frame: bytes, body: int) -> bytes:
-        """Return a response frame, whose body begins at an offset, with the gateway's addresses."""
-        plan, rest = self._parts(request.api_key, request.api_version)
-        end = Walk([body, *plan], len(frame)).feed(frame)
-        if end is None:
-            raise Malformed(f"{rest} ends early, after {len(frame) - body} bytes")
-        message = rest.read(frame, end)
-        if not message[_ENDPOINTS]:
-            return frame
-        kept, foreign = self._addresses.replaced(message[_ENDPOINTS])
-        self._on_foreign(foreign)
-        return frame[:end] + rest.write({**message, _ENDPOINTS: kept})
-
-    def in_pieces(self, request: RequestHeader, length: int) -> Callable[[bytes], bytes]:
-        """Return a function that takes a response of this length in pieces, and returns them without addresses.
-
-        Both begin with the length field. What is returned may be short of what was taken, until the end.
-        """
-        plan, rest = self._parts(request.api_key, request.api_version)
-        return _Pieces([_LENGTH_BYTES + _CORRELATION_ID_BYTES, skip_tags, *plan], rest, _LENGTH_BYTES + length).feed
-
-
-class _Pieces:
-    """One large response."""
-
-    def __init__(self, plan: Plan, codec: MessageCodec, size: int) -> None:
-        self._walk = Walk(plan, size)
+    def __init__(self, plan: Plan, codec: MessageCodec, length: int) -> None:
+        """Take the plan of the message up to its addresses, the codec of the rest, and the length of the response."""
+        self._left = _LENGTH_BYTES + length
+        self._walk = Walk([_LENGTH_BYTES + _CORRELATION_ID_BYTES, skip_tags, *plan], self._left)
         self._codec = codec
-        self._left = size
         self._tail: bytes | None = None
 
     def feed(self, data: bytes) -> bytes:
+        """Take the next bytes, which begin with the length; return those for the client, in the end as many."""
         self._left -= len(data)
         if self._tail is None:
             end = self._walk.feed(data)
@@ -169,9 +138,9 @@ class _Pieces:
 def _without_addresses(codec: MessageCodec, tail: bytes) -> bytes:
     """Return the end of a response without addresses, as long as before: unknown tags take their place."""
     message = codec.read(tail)
-    if not message[_ENDPOINTS]:
+    if not message[ENDPOINTS]:
         return tail
-    removed: Message = {**message, _ENDPOINTS: []}
+    removed: Message = {**message, ENDPOINTS: []}
     missing = len(tail) - len(codec.write(removed))
     known = message.get("_tags", [])
     first = max([_FIRST_FILLER, *(tag + 1 for tag, _ in known)])

@@ -250,9 +250,8 @@ class Channel:
         if not self._begin():
             return False
         self._pipeline.to_broker.append(self._requests.pass_on())
-        endpoints = self._context.endpoints
-        if acks and endpoints.names_leaders(header.api_key, header.api_version):
-            self._pipeline.expect(header, self._rewriter.leaders, endpoints.in_pieces)
+        if acks and self._context.addresses.names_leaders(header.api_key, header.api_version):
+            self._pipeline.expect(header, self._rewriter.leaders, self._rewriter.leaders_in_pieces)
         elif acks:
             self._pipeline.expect(header, self._rewriter.brokers if header.api_key in NAMING_BROKERS else None)
         self._context.stats.relayed += 1

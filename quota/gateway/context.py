@@ -1,11 +1,10 @@
 """What all channels of a gateway share, and the interface of a channel to the server."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal
 from typing import Protocol as Interface
 
-from quota.gateway.addresses import Addresses, LeaderEndpoints
+from quota.gateway.addresses import Addresses
 from quota.gateway.client_quotas import RatesCall
 from quota.gateway.memory import Debts, RecentTopics, Turns
 from quota.gateway.mutes import Mutes
@@ -52,11 +51,6 @@ class GatewayContext:
     """Whether topics can be deleted, the brokers' `delete.topic.enable`; None if it is not known."""
     default_partitions: int | None = None
     """The brokers' `num.partitions`; None if it is not known."""
-
-    @cached_property
-    def endpoints(self) -> LeaderEndpoints:
-        """The addresses of new leaders."""
-        return LeaderEndpoints(self.protocol, self.addresses, self.stats.add_foreign)
 
 
 class ChannelIO(Interface):

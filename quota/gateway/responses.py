@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 
 from quota.errors import ErrorCode
+from quota.gateway.addresses import ENDPOINTS, LargeLeadersResponse
 from quota.gateway.context import GatewayContext
 from quota.gateway.metadata import LargeResponse, in_version
 from quota.gateway.operations import RESULTS
@@ -15,6 +16,7 @@ from quota.wire.headers import RequestHeader
 from quota.wire.message_codec import MAX_ELEMENTS, Message
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import ApiKey, Protocol
+from quota.wire.walk import Walk
 
 _ERROR_CODE = struct.Struct(">h")
 _CORRELATION_ID_BYTES = 4
@@ -53,13 +55,7 @@ class ResponseRewriter:
         self, client: RequestHeader, request: RequestHeader, length: int
     ) -> Callable[[bytes], bytes]:
         """Return a function that takes a large Metadata response as it arrives (`InPieces`)."""
-
-        def replaced(brokers: list[Message]) -> list[Message]:
-            kept, foreign = self._context.addresses.replaced(brokers)
-            self._context.stats.add_foreign(foreign)
-            return kept
-
-        return LargeResponse(self._context.protocol, client, replaced, request, length).feed
+        return LargeResponse(self._context.protocol, client, self._replaced, request, length).feed
 
     def brokers(self, request: RequestHeader, frame: bytes) -> None:
         """Send a response with the addresses of brokers."""
@@ -67,8 +63,25 @@ class ResponseRewriter:
 
     def leaders(self, request: RequestHeader, frame: bytes) -> None:
         """Send a response with the addresses of new leaders."""
-        body = self._pipeline.body_of(request, frame)
-        self._pipeline.send_frame(self._context.endpoints.replaced(request, frame, body))
+        begin = self._pipeline.body_of(request, frame)
+        plan, rest = self._context.protocol.response(request.api_key, request.api_version).split(ENDPOINTS)
+        end = Walk([begin, *plan], len(frame)).feed(frame)
+        if end is None:
+            raise Malformed(f"{rest} ends early, after {len(frame) - begin} bytes")
+        message = rest.read(frame, end)
+        if message[ENDPOINTS]:
+            frame = frame[:end] + rest.write({**message, ENDPOINTS: self._replaced(message[ENDPOINTS])})
+        self._pipeline.send_frame(frame)
+
+    def leaders_in_pieces(self, request: RequestHeader, length: int) -> Callable[[bytes], bytes]:
+        """Return a function that takes a large response with the addresses of new leaders (`InPieces`)."""
+        codec = self._context.protocol.response(request.api_key, request.api_version)
+        return LargeLeadersResponse(*codec.split(ENDPOINTS), length).feed
+
+    def _replaced(self, brokers: list[Message]) -> list[Message]:
+        kept, foreign = self._context.addresses.replaced(brokers)
+        self._context.stats.add_foreign(foreign)
+        return kept
 
     def _send_translated(self, request: RequestHeader, body: bytes) -> None:
         translated, foreign = self._context.addresses.translate(

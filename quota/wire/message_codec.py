@@ -44,6 +44,7 @@ class MessageCodec:
             self._struct = replace(self._struct, fields=fields, rejected=())
         self._readers: dict[str | None, Read] = {}
         self._writers: dict[str | None, Write] = {}
+        self._parts: dict[str, tuple[Plan, MessageCodec]] = {}
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
@@ -102,9 +103,11 @@ class MessageCodec:
 
         A tagged field is part of the rest, which then begins with the tagged fields.
         """
-        rest = MessageCodec(self._schema, self.version, name)
-        before = self._struct.fields[: len(self._struct.fields) - len(rest._struct.fields)]
-        return plan_of(before), rest
+        if name not in self._parts:
+            rest = MessageCodec(self._schema, self.version, name)
+            before = self._struct.fields[: len(self._struct.fields) - len(rest._struct.fields)]
+            self._parts[name] = plan_of(before), rest
+        return self._parts[name]
 
     def _check_last(self, last: str | None) -> None:
         if last is not None and last not in {field.name for field in self._struct.fields}:
