@@ -13,7 +13,7 @@ from pyspark.sql.types import TimestampType
 from jobs.audit.reader import open_table, read_errors, to_datetime
 from jobs.audit.tables import DEAD_LETTERS, DECISIONS
 from quota.admission.order import in_order, position_of
-from quota.errors import BadInput, NotFound
+from quota.errors import NotFound
 from quota.explanation.explanation import Explanation, explain
 from quota.records.decision import Decision, Outcome
 from quota.records.record import Source
@@ -168,7 +168,7 @@ _decode = msgspec.json.Decoder(Decision).decode
 
 def explain_decision(settings: Settings, decision_id: str) -> Explanation:
     """Explain a decision from its row."""
-    source = parse_decision_id(decision_id)
+    source = Source.parse(decision_id, "decision")
     with read_errors(settings):
         decisions = AuditedDecisions(settings)
         decision = decisions.find(source)
@@ -188,16 +188,6 @@ def find_newest(settings: Settings, selection: Selection) -> tuple[str, int | No
         whose = format_tags({part: name for part, name in names.items() if name is not None})
         raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {_reach(settings, newest_at)}")
     return newest[0].decision_id, newest_at
-
-
-def parse_decision_id(decision_id: str) -> Source:
-    """Return the position of the request that a decision's id names."""
-    source = Source.parse(decision_id)
-    if source is None:
-        raise BadInput(
-            f"{decision_id!r} is not a decision id: expected topic-partition-offset, such as mutation-requests-0-17"
-        )
-    return source
 
 
 def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:

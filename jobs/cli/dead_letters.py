@@ -96,7 +96,7 @@ def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions)
       mutation-quota dead-letters describe mutation-requests-0-17
       mutation-quota dead-letters describe mutation-requests-0-17 -o yaml
     """
-    _check_ids([letter_id])
+    Source.parse(letter_id, "dead letter")
     settings = kafka.read()
     (stored,) = _read_by_id(settings, [letter_id])
     item = _to_item(stored, settings)
@@ -134,7 +134,8 @@ def resend(
       mutation-quota dead-letters resend --from -1h --error callback --dry-run
     """
     ids = letter_ids or []
-    _check_ids(ids)
+    for letter_id in ids:
+        Source.parse(letter_id, "dead letter")
     if bool(ids) == (period != PeriodOptions() or error is not None):
         raise BadInput("which dead letters? give their ids, or select them with --from TIME, --to TIME or --error TEXT")
     if value is not None and len(ids) != 1:
@@ -183,15 +184,6 @@ def _read_matching(
 def _position(stored: "StoredDeadLetter") -> tuple[int, str, int, int]:
     source = stored.letter.source
     return stored.at, source.topic, source.partition, source.offset
-
-
-def _check_ids(ids: list[str]) -> None:
-    for letter_id in ids:
-        if Source.parse(letter_id) is None:
-            raise BadInput(
-                f"{letter_id!r} is not the id of a dead letter: expected topic-partition-offset, such as "
-                "mutation-requests-0-17"
-            )
 
 
 def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":

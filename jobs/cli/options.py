@@ -36,8 +36,8 @@ _MIN_DIGITS = 12
 _common_option = partial(typer.Option, rich_help_panel="Common options")
 """An option that most commands have. Their panel follows the command's own options."""
 
-_time_option = partial(typer.Option, metavar="TIME")
-_A_TIME = "ISO 8601 (UTC without a zone), epoch ms"
+time_option = partial(typer.Option, metavar="TIME")
+A_TIME = "ISO 8601 (UTC without a zone), epoch ms"
 
 
 def _complete_setting(incomplete: str) -> list[str]:
@@ -70,9 +70,9 @@ SettingsFile = Annotated[
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
     str | None,
-    _time_option("--effective-at", help=f"When the change takes effect: {_A_TIME}, +2h. Default: now."),
+    time_option("--effective-at", help=f"When the change takes effect: {A_TIME}, +2h. Default: now."),
 ]
-ScheduledAt = Annotated[str, _time_option(help=f"Time for which the change is scheduled: {_A_TIME}.")]
+ScheduledAt = Annotated[str, time_option(help=f"Time for which the change is scheduled: {A_TIME}.")]
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 Requests = Annotated[
     str | None,
@@ -80,15 +80,15 @@ Requests = Annotated[
         metavar="FILE", help="File of requests (JSON lines) to read instead of the audit's tables; - for stdin."
     ),
 ]
-At = Annotated[str | None, _time_option(help=f"Point in time: {_A_TIME}, -2h. Default: now.")]
+At = Annotated[str | None, time_option(help=f"Point in time: {A_TIME}, -2h. Default: now.")]
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodOptions:
     """The options that select a period."""
 
-    since: Annotated[str | None, _time_option("--from", help=f"Start: {_A_TIME}, -2h.")] = None
-    until: Annotated[str | None, _time_option("--to", help=f"End, not included: {_A_TIME}, -2h.")] = None
+    since: Annotated[str | None, time_option("--from", help=f"Start: {A_TIME}, -2h.")] = None
+    until: Annotated[str | None, time_option("--to", help=f"End, not included: {A_TIME}, -2h.")] = None
 
     def parse(self) -> tuple[int | None, int | None]:
         """Return the start and the end, epoch ms; None for one that is not given."""

@@ -43,17 +43,12 @@ def report(
     file = replace(file, output_file=file.output_file or _DEFAULT_FILE)
     file.check(output)
     settings = where.read()
-    from jobs.dashboard.report import FileQuotas, ReportScope, report_on_file, report_on_tables
-    from jobs.whatif.candidates import read_quotas_of_file
+    from jobs.dashboard.report import ReportScope, report_on_file, report_on_tables
 
     if requests is None:
         written = report_on_tables(settings, ReportScope(*scope))
     else:
-        tried = None
-        if quotas is not None:
-            name = "standard input" if str(quotas) == "-" else str(quotas)
-            tried = FileQuotas(name, read_quotas_of_file(quotas, settings.quota.callbacks))
-        written = report_on_file(settings, requests, ReportScope(*scope), tried)
+        written = report_on_file(settings, requests, ReportScope(*scope), quotas)
     file.write(written.page)
     what = f"{plural(written.requests, 'request')} of {format_time(written.start)} to {format_time(written.end)}"
     file.print_written(output, what, requests=written.requests, start=written.start, end=written.end)

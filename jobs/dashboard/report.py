@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, repeat
 from operator import mul
+from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -19,6 +20,7 @@ from jobs.dashboard.decisions import KEPT_DECISIONS, Span
 from jobs.dashboard.page import Heading, save_page
 from jobs.dashboard.state import PageState, View
 from jobs.whatif import audited_requests, request_file
+from jobs.whatif.candidates import read_quotas_of_file
 from quota import __version__
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
@@ -61,14 +63,6 @@ class ReportScope:
 
 
 @dataclass(frozen=True, slots=True)
-class FileQuotas:
-    """The quotas of a file, with its name for people."""
-
-    name: str
-    timeline: CallbackTimeline
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A report, with the number of its requests and its period: from `start` to `end` (epoch ms, not included)."""
 
@@ -99,21 +93,24 @@ def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
         return counted.report(quotas, "Topic mutations", origin)
 
 
-def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: FileQuotas | None) -> Report:
-    """Return a report on the requests of a file, with the cluster's answers, or as quotas would have decided them."""
-    name = "standard input" if file == "-" else file
+def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: Path | None) -> Report:
+    """Return a report on the requests of a file, with the cluster's answers, or as other quotas would decide."""
+    tried = None if quotas is None else read_quotas_of_file(quotas, settings.quota.callbacks)
     with request_file.open_requests(settings, file, scope.period) as requests:
         first, last, count = _bounds(requests, scope.user)
         counted = _Counted(settings, first, last, scope.user, count)
-        if quotas is None:
+        if tried is None:
             counted.count((as_answered(decision), None) for decision in requests)
-            return counted.report(
-                CallbackTimeline(), "Topic mutations", f"Of the requests in {name}, and the cluster's answers to them."
-            )
-        requests.quotas = quotas.timeline
+            origin = f"Of the requests in {_named(file)}, and the cluster's answers to them."
+            return counted.report(CallbackTimeline(), "Topic mutations", origin)
+        requests.quotas = tried
         counted.count((as_enforced(decision), None) for decision in requests)
-    origin = f"Of the requests in {name}, as the quotas in {quotas.name} would have decided them."
-    return counted.report(quotas.timeline, "What if: topic mutations", origin)
+    origin = f"Of the requests in {_named(file)}, as the quotas in {_named(quotas)} would have decided them."
+    return counted.report(tried, "What if: topic mutations", origin)
+
+
+def _named(file: str | Path | None) -> str:
+    return "standard input" if str(file) == "-" else str(file)
 
 
 class _Letters:

@@ -163,20 +163,19 @@ async def _read_if_identified(
 ) -> dict[int, Address]:
     """Return the addresses from a listener with TLS and without SASL, if it requests certificates as expected."""
     listener = f"gateway: the listener at {broker[0]}:{broker[1]}"
-    rejected = BadInput(
-        f"{listener} requests client certificates (ssl.client.auth); set gateway.ssl_client_auth and "
-        "gateway.ssl_issuer_certificate_location, use a listener with SASL_SSL for the gateway, or set "
-        "ssl.client.auth=none there if all clients may be ANONYMOUS (docs/how-to/gateway.md)"
-    )
+    advertised: dict[int, Address] = {}
     with certificate_requests(context) as requests:
         try:
             advertised = await _read(broker, security, context, protocol)
         except (OSError, EOFError, MutationQuotaError):
-            if requests and not by_certificates:
-                raise rejected from None
-            raise
+            if by_certificates or not requests:
+                raise
     if requests and not by_certificates:
-        raise rejected
+        raise BadInput(
+            f"{listener} requests client certificates (ssl.client.auth); set gateway.ssl_client_auth and "
+            "gateway.ssl_issuer_certificate_location, use a listener with SASL_SSL for the gateway, or set "
+            "ssl.client.auth=none there if all clients may be ANONYMOUS (docs/how-to/gateway.md)"
+        )
     if by_certificates and not requests:
         raise BadInput(
             f"{listener} does not request client certificates, so that all clients would be ANONYMOUS there; set its "

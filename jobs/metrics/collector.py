@@ -100,7 +100,9 @@ class JobMetrics:
             while not stop.is_set():
                 try:
                     self._work.poll()
-                    more = self._with_decisions and self._poll_answers() >= _MANY_ANSWERS
+                    if self._with_decisions and self._answers is None:
+                        self._answers = AnswerMetrics(self._settings)
+                    more = self._answers is not None and self._answers.poll() >= _MANY_ANSWERS
                 except Exception as error:  # noqa: BLE001 the job matters more than its metrics
                     self._count_failure(error)
                     stop.wait(_RETRY_SECONDS)
@@ -109,12 +111,6 @@ class JobMetrics:
         finally:
             if self._answers is not None:
                 self._answers.close()
-
-    def _poll_answers(self) -> int:
-        """Record the answers that have arrived, and return their number."""
-        if self._answers is None:
-            self._answers = AnswerMetrics(self._settings)
-        return self._answers.poll()
 
     def _count_failure(self, error: Exception) -> None:
         """Count a failure, and log it if it is the first of its kind."""

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from quota.errors import BadRecord
 from quota.kafka.producers import PositionWriter
 from quota.kafka.timing import Every, LoopStats
 from quota.observation.layouts import LogTime
-from quota.observation.observer import Observer, TopicSizes
+from quota.observation.observer import Counts, Observer, TopicSizes
 from quota.observation.request_log import mutation_lines, read_line
 from quota.records import codec
 from quota.records.request import MutationRequest
@@ -45,31 +45,20 @@ _decoder = msgspec.json.Decoder(dict[str, LogPosition])
 class FollowStats(LoopStats):
     """The counts of `observe follow`."""
 
-    requests: int = 0
-    mutations: int = 0
-    rejected_topics: int = 0
-    """Topics that the cluster itself has rejected by a quota."""
-    assumed_topics: int = 0
-    """Topics whose cost is not in the log."""
+    counts: Counts = field(default_factory=Counts)
+    """The counts of the requests that were read."""
     invalid_lines: int = 0
     invalid_bytes: int = 0
     behind_bytes: int = 0
     """The bytes of the logs that are not read yet."""
 
-    def add(self, request: MutationRequest) -> None:
-        """Count a request that was written."""
-        self.requests += 1
-        if not request.validate_only:
-            self.mutations += sum(topic.partitions for topic in request.topics)
-        if request.observed is not None:
-            self.rejected_topics += sum(map(bool, request.observed.error_codes))
-            self.assumed_topics += len(request.observed.assumed)
-
     def __str__(self) -> str:
+        counts = self.counts
         return (
-            f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; rejected by the "
-            f"cluster: {plural(self.rejected_topics, 'topic')}; cost assumed of "
-            f"{plural(self.assumed_topics, 'topic')}; "
+            f"observed: {plural(counts.requests.total(), 'request')} for "
+            f"{plural(counts.mutations.total(), 'mutation')}; rejected by the "
+            f"cluster: {plural(counts.rejected_topics, 'topic')}; cost assumed of "
+            f"{plural(counts.assumed_topics.total(), 'topic')}; "
             f"invalid lines: {self.invalid_lines:,} ({plural(self.invalid_bytes, 'byte')})"
         )
 
@@ -97,6 +86,7 @@ class Follower:
         self._times = {name: LogTime(own.zone) for name in self._tails}
         sizes = TopicSizes(take_snapshot(settings).partitions, own.default_partitions or None)
         self._observer = Observer(sizes, PrincipalRules(own.principal_mapping_rules).user)
+        stats.counts = self._observer.counts
         self._place_due = Every(_PLACE_SECONDS)
         self._write([])  # stores the start position of each log, even if this program ends soon
 
@@ -150,8 +140,6 @@ class Follower:
             for request, value in records:
                 self._writer.produce(self._settings.topics.requests, value, request.user.encode())
         self._writer.commit()
-        for request, _ in records:
-            self._stats.add(request)
 
     def _fits(self, request: MutationRequest, value: bytes) -> bool:
         """Return whether a request is small enough; one that is too large is logged and skipped."""
@@ -175,10 +163,10 @@ class Follower:
 
 def observer_families(stats: FollowStats) -> Iterator[Family]:
     """Yield the metrics of an observer of request logs."""
-    yield family("mutation_quota_observed_requests_total", stats.requests)
-    yield family("mutation_quota_observed_mutations_total", stats.mutations)
-    yield family("mutation_quota_observed_rejected_topics_total", stats.rejected_topics)
-    yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
+    yield family("mutation_quota_observed_requests_total", stats.counts.requests.total())
+    yield family("mutation_quota_observed_mutations_total", stats.counts.mutations.total())
+    yield family("mutation_quota_observed_rejected_topics_total", stats.counts.rejected_topics)
+    yield family("mutation_quota_observed_assumed_topics_total", stats.counts.assumed_topics.total())
     yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
     yield family("mutation_quota_observed_invalid_bytes_total", stats.invalid_bytes)
     yield family("mutation_quota_observed_behind_bytes", stats.behind_bytes)

@@ -118,24 +118,21 @@ class QuotaPusher:
         differing = differences(wanted, self._cluster.read())
         self._stats.compare(differing, time.time())
         due = [difference for difference in differing if self._is_due(difference)]
-        drift = [difference for difference in differing if not self._is_due(difference)]
+        drift = [difference for difference in differing if difference not in due]
         repaired = [difference for difference in drift if self._repairs(difference)]
         self._log_drift(drift)
         if due or repaired:
             self._cluster.push({difference.entity: difference.wanted for difference in (*due, *repaired)})
             self._stats.pushed += len(due)
             self._stats.repaired += len(repaired)
-            left = [difference for difference in drift if not self._repairs(difference)]
+            left = [difference for difference in drift if difference not in repaired]
             self._logged = frozenset(left)
             self._stats.compare(left, time.time())
             _log_each("pushed: %s", [difference.step for difference in due], logging.INFO)
             self._repairs_of.update(difference.entity for difference in repaired)
             again = [difference.step for difference in repaired if self._repairs_of[difference.entity] > 1]
-            _log_each(
-                "repaired: %s",
-                [difference.step for difference in repaired if difference.step not in again],
-                logging.INFO,
-            )
+            first = [difference.step for difference in repaired if self._repairs_of[difference.entity] == 1]
+            _log_each("repaired: %s", first, logging.INFO)
             _log_each("repaired again, since another program changes it, too: %s", again, logging.WARNING)
         self._pushed = wanted
 

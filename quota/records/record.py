@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from quota.errors import BadRecord
+from quota.errors import BadInput, BadRecord
 from quota.text import TOPIC_NAME
 
 MAX_EPOCH_MS = 253_402_300_799_999
@@ -39,10 +39,13 @@ class Source(msgspec.Struct, frozen=True):
     """offset in the partition"""
 
     @classmethod
-    def parse(cls, text: str) -> Self | None:
-        """Return the position in a text such as `mutation-requests-0-17`; None if the text is not a position."""
+    def parse(cls, text: str, what: str) -> Self:
+        """Return the position in the id of something, such as `mutation-requests-0-17`; `what` it is says the error."""
         match = _ID.fullmatch(text)
-        return None if match is None else cls(match["topic"], int(match["partition"]), int(match["offset"]))
+        if match is None:
+            expected = "expected topic-partition-offset, such as mutation-requests-0-17"
+            raise BadInput(f"{text!r} is not the id of a {what}: {expected}")
+        return cls(match["topic"], int(match["partition"]), int(match["offset"]))
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}-{self.offset}"

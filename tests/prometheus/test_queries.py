@@ -29,6 +29,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota_log import Window
 from quota.records.record import Source
+from quota.records.request import Operation
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import decided
 from tests.support.monitoring import DASHBOARD, PANELS, RULES, RULES_FILE
@@ -74,8 +75,11 @@ class Job:
             self._scrapes
         )
         self._gateway.add_decision(0.3)
-        self._observed.requests = self._observed.mutations = self._observed.rejected_topics = self._scrapes
-        self._observed.assumed_topics = self._observed.invalid_lines = self._observed.invalid_bytes = self._scrapes
+        observed = self._observed.counts
+        for counted in (observed.requests, observed.mutations, observed.assumed_topics):
+            counted[Operation.CREATE_TOPICS] = self._scrapes
+        observed.rejected_topics = self._scrapes
+        self._observed.invalid_lines = self._observed.invalid_bytes = self._scrapes
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from jobs.cli.options import (
+    A_TIME,
     At,
     Comment,
     ConfirmOptions,
@@ -16,6 +17,7 @@ from jobs.cli.options import (
     SettingsOptions,
     parse_effective_at,
     parse_time,
+    time_option,
 )
 from jobs.cli.output import OutputOptions, print_warnings
 from jobs.cli.quotas.changes import change_log, prepare_quota_topic
@@ -110,9 +112,7 @@ def apply(
 
 
 def rollback(
-    at: Annotated[
-        str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h.")
-    ],
+    at: Annotated[str, time_option("--at", help=f"Point in time: {A_TIME}, -2h.")],
     comment: Comment = None,
     remove_all: Annotated[
         bool, typer.Option("--remove-all", help="Remove all quotas if the quota log begins later than --at.")

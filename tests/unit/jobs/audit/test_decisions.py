@@ -7,12 +7,13 @@ import duckdb
 import msgspec
 import pytest
 
-from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, parse_decision_id, read_answers
+from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, read_answers
 from jobs.audit.reader import open_table
 from jobs.audit.tables import DECISIONS
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.quota_log import Window
+from quota.records.record import Source
 from quota.settings import load_settings
 from tests.support.factories import decide_all, decided, resolved
 from tests.support.programs import run
@@ -102,7 +103,7 @@ def test_the_command_prints_lines_or_json(tmp_path):
 @pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])
 def test_an_invalid_id_is_rejected(wrong):
     with pytest.raises(BadInput, match="expected topic-partition-offset, such as mutation-requests-0-17"):
-        parse_decision_id(wrong)
+        Source.parse(wrong, "decision")
 
 
 @pytest.mark.usefixtures("kept")

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from jobs.cli.program import app
 from jobs.dashboard import report as reports
-from jobs.dashboard.report import FileQuotas, ReportScope, report_on_file, report_on_tables
+from jobs.dashboard.report import ReportScope, report_on_file, report_on_tables
 from jobs.dashboard.state import PageState, View
 from jobs.metrics.totals import DecisionTotals
 from quota.admission.policy import Policy
@@ -258,7 +258,7 @@ def test_a_file_is_shown_with_the_answers_of_the_cluster(settings, tmp_path):
 
 def test_a_file_is_shown_as_quotas_would_have_decided_it(settings, tmp_path):
     """At a rate of 1 there are 11: 60 are admitted, and 9 rejected for 49 s; a second later 5 are rejected for 48 s."""
-    quotas = FileQuotas("quotas.yaml", read_quotas([b'{"entity": {"user": null}, "controller_mutation_rate": 1}']))
+    (quotas := tmp_path / "quotas.jsonl").write_text('{"entity": {"user": null}, "controller_mutation_rate": 1}')
     file = file_of(tmp_path, ANSWERED, request_after(1000, 5), request_after(1000, 5, user="bob"))
     scope = ReportScope(user="alice")
     data = data_of(report_on_file(settings, file, scope, quotas).page)
