@@ -121,8 +121,8 @@ def explain(
     explanation = explain_decision(settings, decision_id)
 
     def lines() -> None:
-        for line in explanation_lines(explanation, now_ms()):
-            print_text(line.text, indent=line.indent)
+        for text, indent in explanation_lines(explanation, now_ms()):
+            print_text(text, indent=indent)
         if newest_at is not None:
             print_text(_format_reach(newest_at), file=sys.stderr)
 

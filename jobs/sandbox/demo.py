@@ -72,7 +72,7 @@ class _Example:
         for user in ("alice", "legacy"):
             write_record(self._settings, QuotaRecord(QuotaEntity(user), _RATE, comment="KIP-599's example"))
         writer = RequestWriter(self._settings, _LINGER_MS)
-        reader = AnswerReader(self._settings, from_beginning=True)
+        reader = AnswerReader(self._settings, since=0)
         query = start_enforce(self._session)
         try:
             decisions = self._decide(writer, reader, query)

@@ -9,21 +9,19 @@ from quota.text import MAX_TOPIC_CHARS, TOPIC_CHARS
 _LEGAL = re.compile(TOPIC_CHARS)
 
 
-def topic_of(user: str, requests: str) -> str:
-    """Return the topic of a user's requests."""
-    name = f"{requests}.{user}"
+def request_topic(user: str, topics: TopicSettings) -> str:
+    """Return the topic of a user's requests: their own, or that of all users."""
+    prefix = topics.user_topic_prefix
+    if prefix is None:
+        return topics.requests
+    name = f"{prefix}.{user}"
     if not _LEGAL.fullmatch(user) or len(name) > MAX_TOPIC_CHARS:
         raise BadInput(
             f"user {user[:MAX_TOPIC_CHARS]!r} cannot be part of a topic's name (topics.identity=topic): use ASCII "
-            f"letters, digits, '.', '_' and '-', at most {MAX_TOPIC_CHARS - len(requests) - 1} characters; shorten "
+            f"letters, digits, '.', '_' and '-', at most {MAX_TOPIC_CHARS - len(prefix) - 1} characters; shorten "
             "principals with ssl.principal.mapping.rules, or use a gateway"
         )
     return name
-
-
-def request_topic(user: str, topics: TopicSettings) -> str:
-    """Return the topic of a user's requests: their own, or that of all users."""
-    return topics.requests if topics.user_topic_prefix is None else topic_of(user, topics.user_topic_prefix)
 
 
 def user_of(topic: str, requests: str) -> str | None:

@@ -31,13 +31,6 @@ _MODES = {
 }
 
 
-class ExplanationLine(NamedTuple):
-    """A line of an explanation, and the indentation of its continuation on a narrow terminal in characters."""
-
-    text: str
-    indent: int
-
-
 class ExplanationRow(NamedTuple):
     """A line of an explanation: the name of its part, which is empty if the part continues, and the text."""
 
@@ -45,13 +38,16 @@ class ExplanationRow(NamedTuple):
     text: str
 
 
-def explanation_lines(explanation: Explanation, now: int) -> Iterator[ExplanationLine]:
-    """Yield the lines of an explanation at `now` (epoch ms): a sentence for the client, and the decision's steps."""
+def explanation_lines(explanation: Explanation, now: int) -> Iterator[tuple[str, int]]:
+    """Yield the lines of an explanation at `now` (epoch ms): a sentence for the client, and the decision's steps.
+
+    With each line comes the indentation of its continuation on a narrow terminal, in characters.
+    """
     decision = explanation.decision
-    yield ExplanationLine(summarize(decision, now), 0)
-    yield ExplanationLine(f"{printable(decision.decision_id)}: {decision.outcome.value}, {_throttling(decision)}", 2)
+    yield summarize(decision, now), 0
+    yield f"{printable(decision.decision_id)}: {decision.outcome.value}, {_throttling(decision)}", 2
     for row in explanation_rows(explanation):
-        yield ExplanationLine(f"  {row.part:11} {row.text}", _TEXT_INDENT)
+        yield f"  {row.part:11} {row.text}", _TEXT_INDENT
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:

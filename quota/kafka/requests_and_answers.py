@@ -169,12 +169,11 @@ class AnswerReader:
         self,
         settings: Settings,
         *,
-        from_beginning: bool = False,
         since: int | None = None,
         request_id_prefix: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
-        """Find the partitions of the topics; records are read from their ends, `since` [epoch ms] or the beginning.
+        """Find the partitions of the topics; records are read from their ends, or `since` [epoch ms]; 0 for all.
 
         Decisions on requests whose ids have another prefix are skipped without being parsed.
         """
@@ -200,13 +199,13 @@ class AnswerReader:
         action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
         with cluster_errors(action, settings.kafka.connection, overrides=overrides):
             seconds = settings.kafka.timeout_seconds
-            self._assign_new_partitions(seconds, from_beginning=from_beginning, since=since)
+            self._assign_new_partitions(seconds, since)
 
     def read(self, seconds: float = _POLL_SECONDS) -> Iterator[ReceivedAnswer]:
         """Yield the answers since the last call; wait up to `seconds` for the first one."""
         if self._refresh.is_due():
             try:
-                self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
+                self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, since=0)
             except KafkaException as error:
                 _log.debug("cannot check for new partitions: %s", error)
         consumer = self._kept.client
@@ -240,7 +239,7 @@ class AnswerReader:
                 topic,
             )
 
-    def _assign_new_partitions(self, seconds: float, *, from_beginning: bool, since: int | None = None) -> None:
+    def _assign_new_partitions(self, seconds: float, since: int | None) -> None:
         """Read the partitions that are not assigned yet, including those added since the last time."""
         new = []
         with self._kept.reporting() as consumer:
@@ -248,7 +247,7 @@ class AnswerReader:
                 for partition in topic_partitions(consumer, topic, seconds):
                     if (topic, partition) not in self._positions:
                         start = TopicPartition(topic, partition, OFFSET_BEGINNING)
-                        if not from_beginning:
+                        if since != 0:
                             start.offset = self._start(start, since, seconds)
                         new.append(start)
             if new:

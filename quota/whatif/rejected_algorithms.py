@@ -163,18 +163,16 @@ class RateQuota:
         admitted, room = charge(burst - counted, counted, request.topics, quota, strict=strict)
         if any(admitted):
             cost = sum(topic.partitions for topic, charged in zip(request.topics, admitted, strict=True) if charged)
-            charges = self._with_charge(charges, cost, now, quota)
+            if isinstance(charges, SpreadWindows):
+                charges = charges.add(cost, now, self.window, quota.rate)
+            else:
+                charges = charges.record(cost, now, self.window)
             newest = (state.charged_at, state.clock) if now < state.charged_at else (now, clock)
             state = RateState(charges, state.reset_at, *newest)
         throttled = not all(admitted) if strict else in_debt(room, counted)
         late_ms = max(state.charged_at - now, 0)
         throttle = throttle_ms(room, counted, quota.rate, late_ms) if throttled else 0
         return state, Admission(admitted, throttle, quota, burst)
-
-    def _with_charge(self, charges: Charges, cost: int, now: int, quota: Quota) -> Charges:
-        if isinstance(charges, SpreadWindows):
-            return charges.add(cost, now, self.window, quota.rate)
-        return charges.record(cost, now, self.window)
 
 
 Algorithm: TypeAlias = TokenBucket | RateQuota

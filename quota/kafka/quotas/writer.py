@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from confluent_kafka import KafkaException
 from msgspec.structs import replace
@@ -126,7 +126,7 @@ class QuotaWriter:
             altered[entity] = AlteredQuota(before, record, present.moment if present else log.now)
             if record.quota != before or effective_at is not None:
                 records[entity] = record
-        for record, since in self._write_until_complete(log, QuotaRecord, records.values()):
+        for record, since in self._write_until_complete(log, records.values()):
             altered[record.entity] = AlteredQuota(altered[record.entity].before, record, since)
         return altered
 
@@ -142,7 +142,7 @@ class QuotaWriter:
         record = change(present)
         if record.callback == present and effective_at is None:
             return record, None
-        ((last, since),) = self._write_until_complete(log, CallbackRecord, [record])
+        ((last, since),) = self._write_until_complete(log, [record])
         return last, since
 
     @cached_property
@@ -155,7 +155,7 @@ class QuotaWriter:
         }
         return RecordProducer(client_config(self._settings.kafka.connection, config))
 
-    def _write_until_complete(self, log: QuotaLog, kind: type[R], records: Iterable[R]) -> list[tuple[R, int]]:
+    def _write_until_complete(self, log: QuotaLog, records: Iterable[R]) -> list[tuple[R, int]]:
         """Write records, and after each others that change nothing, until the last one of its key is complete.
 
         Returns the last records, and the times from which on they are in force [epoch ms].
@@ -172,9 +172,7 @@ class QuotaWriter:
             log.read_to_end()
             last = {entry.record.key: entry for entry in log.take_entries()}
             for key, written in [*incomplete.items()]:
-                latest, at = last[key].record, last[key].timestamp
-                if not isinstance(latest, kind):
-                    raise TypeError(f"a record of another kind has the key {key!r}")
+                latest, at = cast("R", last[key].record), last[key].timestamp
                 whole = _latest(log, latest, to_change(latest, at).moment)
                 if whole is None or latest.cancelled or is_complete(latest, at, whole):
                     done.append((latest, max(at, written.effective_at or 0)))

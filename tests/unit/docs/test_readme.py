@@ -30,7 +30,7 @@ def test_the_readme_shows_what_explain_prints():
     requests = [resolved(60, "clicks", FIRST, 1119), resolved(6, "visits", SECOND, 1157)]
     _, (_, rejected) = decide_all(*requests, algorithm=TokenBucket(Window()))
     explanation = explain(rejected)
-    printed = "".join(f"{fill(line.text, '', ' ' * line.indent)}\n" for line in explanation_lines(explanation, SECOND))
+    printed = "".join(f"{fill(text, '', ' ' * indent)}\n" for text, indent in explanation_lines(explanation, SECOND))
 
     (shown,) = re.findall(r"```text\n(Creating topic .*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
     parts = [re.escape(part) for part in shown.split("  …\n")]

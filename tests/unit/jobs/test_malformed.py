@@ -29,7 +29,7 @@ def test_any_decision_can_be_explained():
     for decision in records_of(read_decision):
         assert isinstance(decision, Decision)
         explained = explain(decision)
-        assert all(line.text.isprintable() for line in explanation_lines(explained, NOW))
+        assert all(text.isprintable() for text, _ in explanation_lines(explained, NOW))
         assert codec.encode(explained.decision) == codec.encode(decision)
 
 

@@ -4,19 +4,21 @@ import re
 
 import pytest
 
-from quota.admission.identity import pattern_of, topic_of, user_of
+from quota.admission.identity import pattern_of, request_topic, user_of
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.errors import BadInput
 from quota.records.record import Record, Source
+from quota.settings.sections import TopicSettings
 from tests.support.factories import request_json, timeline
 
 REQUESTS = "mutation-requests"
+BY_TOPIC = TopicSettings(requests=REQUESTS, identity="topic")
 
 
 @pytest.mark.parametrize("user", ["alice.eu", "a-b_c", "x" * (249 - len(REQUESTS) - 1)])
 def test_a_users_topic_identifies_the_user(user):
-    topic = topic_of(user, REQUESTS)
+    topic = request_topic(user, BY_TOPIC)
     assert topic == f"mutation-requests.{user}"
     assert user_of(topic, REQUESTS) == user
     assert re.fullmatch(pattern_of(REQUESTS), topic)
@@ -25,7 +27,7 @@ def test_a_users_topic_identifies_the_user(user):
 @pytest.mark.parametrize("user", ["", "CN=alice", "müller", "a\n", "x" * (249 - len(REQUESTS))])
 def test_a_user_without_a_valid_topic_name_is_rejected(user):
     with pytest.raises(BadInput, match=r"cannot be part of a topic's name \(topics.identity=topic\)"):
-        topic_of(user, REQUESTS)
+        request_topic(user, BY_TOPIC)
 
 
 @pytest.mark.parametrize(

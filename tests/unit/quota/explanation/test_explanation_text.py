@@ -12,7 +12,7 @@ STRICT = "since the client knows the error: each topic is admitted if K >= 0 whe
 
 
 def explain_as_text(decision):
-    return "\n".join(line.text for line in explanation_lines(explain(decision), 0))
+    return "\n".join(text for text, _ in explanation_lines(explain(decision), 0))
 
 
 def test_a_rejection_is_explained_in_the_order_of_its_causes():
