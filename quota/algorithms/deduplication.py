@@ -7,7 +7,6 @@ wrote, not by its `request_id` alone: an id alone would let a client pay for one
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
-from typing import Self
 
 import msgspec
 
@@ -48,10 +47,6 @@ class AdmittedRequests:
         """Return the digests, the entries, and the topics of their sources, as `AdmittedRequests` takes them."""
         return bytes(self._digests), bytes(self._entries), tuple(self._topics)
 
-    def copy(self) -> Self:
-        """Return a copy, which can be changed alone."""
-        return type(self)(*self.stored())
-
     def __eq__(self, other: object) -> bool:
         """Return whether the same requests are remembered, in the same order."""
         return isinstance(other, AdmittedRequests) and self.stored() == other.stored()
@@ -59,7 +54,6 @@ class AdmittedRequests:
     __hash__ = None  # type: ignore[assignment]  # they change
 
     def __len__(self) -> int:
-        """Return the number of requests."""
         return len(self._digests) // _DIGEST_BYTES
 
     def find(self, digest: bytes) -> AdmittedRequest | None:

@@ -6,12 +6,11 @@ any more when the addresses come: they are removed, and clients use the addresse
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from quota.errors import ErrorCode
 from quota.wire.message_codec import Message, MessageCodec
 from quota.wire.primitives import Malformed
-from quota.wire.protocol import Address, ApiKey, Protocol
+from quota.wire.protocol import Address, ApiKey
 from quota.wire.walk import Plan, Walk, skip_tags
 
 NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
@@ -65,24 +64,11 @@ class Addresses:
         first = _NAMING_LEADERS.get(key)  # type: ignore[call-overload]
         return self.rewritten and first is not None and version >= first
 
-    def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
-        """Replace the broker addresses in a response of one of `NAMING_BROKERS`; return it, and those left out.
+    def replaced(self, brokers: list[Message]) -> tuple[list[Message], list[Address]]:
+        """Return brokers with the gateway's addresses, and the addresses of those left out.
 
-        Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
+        Those that are not known are left out, so that clients wait for these brokers as for brokers that are down.
         """
-        codec = protocol.response(key, version)
-        if key == ApiKey.FIND_COORDINATOR:
-            response = codec.read(body, max_elements=len(body))
-            changed, foreign = self._coordinators(response)
-            return (codec.write(response) if changed else body), foreign
-        head, end = codec.read_head(body, "brokers")
-        kept, foreign = self.replaced(head["brokers"])
-        if kept is head["brokers"]:
-            return body, foreign
-        return codec.write_head({**head, "brokers": kept}, "brokers") + body[end:], foreign
-
-    def replaced(self, brokers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Address]]:
-        """Return brokers with the gateway's addresses, and the addresses of those left out."""
         foreign = self.foreign((broker["host"], broker["port"]) for broker in brokers)
         if not (self.rewritten or foreign):
             return brokers, foreign
@@ -93,7 +79,7 @@ class Addresses:
                 kept.append({**broker, "host": own[0], "port": own[1]})
         return kept, foreign
 
-    def _coordinators(self, response: dict[str, Any]) -> tuple[bool, list[Address]]:
+    def replace_coordinators(self, response: Message) -> tuple[bool, list[Address]]:
         """Replace the addresses in a FindCoordinator response; return whether it changed, and the removed addresses."""
         changed, foreign = False, []
         for coordinator in response.get("coordinators", [response]):

@@ -84,11 +84,18 @@ class ResponseRewriter:
         return kept
 
     def _send_translated(self, request: RequestHeader, body: bytes) -> None:
-        translated, foreign = self._context.addresses.translate(
-            self._context.protocol, request.api_key, request.api_version, body
-        )
-        self._context.stats.add_foreign(foreign)
-        self._pipeline.send_body(request, translated)
+        codec = self._context.protocol.response(request.api_key, request.api_version)
+        if request.api_key == ApiKey.FIND_COORDINATOR:
+            response = codec.read(body, max_elements=len(body))
+            changed, foreign = self._context.addresses.replace_coordinators(response)
+            self._context.stats.add_foreign(foreign)
+            body = codec.write(response) if changed else body
+        else:
+            head, end = codec.read_head(body, "brokers")
+            kept = self._replaced(head["brokers"])
+            if kept is not head["brokers"]:
+                body = codec.write_head({**head, "brokers": kept}, "brokers") + body[end:]
+        self._pipeline.send_body(request, body)
 
 
 def above_limit(protocol: Protocol, header: RequestHeader, frame: bytes) -> Message:

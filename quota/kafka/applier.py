@@ -118,7 +118,6 @@ class Applier:
     """A consumer of decisions and producer of results. One of a group works at a time: the latest to start."""
 
     def __init__(self, settings: Settings, stop: threading.Event, stats: ApplierStats | None = None) -> None:
-        """Take over from the applier of the group that is active."""
         self._settings = settings
         self._stop = stop
         self._ledger = Ledger(settings)

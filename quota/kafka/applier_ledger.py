@@ -67,7 +67,6 @@ class Ledger(PositionWriter):
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Take over from the previous applier of the group."""
         self._settings = settings
         self._max_done = _BATCHES * _OFFSETS_PER_RESULT * MAX_REQUESTS_PER_BATCH
         self._done: dict[tuple[str, int], None] = {}

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from quota.admission.decide import decide
+from quota.algorithms.deduplication import AdmittedRequests
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records import codec
@@ -140,7 +141,7 @@ def decided(
 def decide_all(*requests: ResolvedRequest, bucket: Any = None, algorithm: Any = KIP):
     """Decide requests of a bucket in order; return the bucket after them and their decisions. `bucket` is unchanged."""
     if isinstance(bucket, Bucket):
-        bucket = replace(bucket, admitted_requests=bucket.admitted_requests.copy())
+        bucket = replace(bucket, admitted_requests=AdmittedRequests(*bucket.admitted_requests.stored()))
     decisions = []
     for request in requests:
         bucket, decision = decide(bucket, request, algorithm)

@@ -122,15 +122,11 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
         await _send(calls, f"\0{security.sasl_username}\0{security.sasl_password}".encode())
         return
     try:
-        await _log_in_by_scram(calls, security)
+        client = ScramClient([security.sasl_mechanism], security.sasl_username, security.sasl_password)
+        client.set_server_first((await _send(calls, client.get_client_first().encode())).decode())
+        client.set_server_final((await _send(calls, client.get_client_final().encode())).decode())
     except ValueError as error:  # not UTF-8, not base64, or not a number
         raise ClusterError(f"the response to the login by {security.sasl_mechanism} is malformed: {error}") from None
-
-
-async def _log_in_by_scram(calls: BrokerCalls, security: Security) -> None:
-    client = ScramClient([security.sasl_mechanism], security.sasl_username, security.sasl_password)
-    client.set_server_first((await _send(calls, client.get_client_first().encode())).decode())
-    client.set_server_final((await _send(calls, client.get_client_final().encode())).decode())
 
 
 def _token_of(security: Security) -> Token:
