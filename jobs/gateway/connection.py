@@ -256,9 +256,9 @@ class ClientConnection(asyncio.Protocol):
 
     def _check_held(self) -> None:
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
-        if self._taken != self.channel.requests_taken:
-            self._taken, self.request_at = self.channel.requests_taken, time.monotonic()
-        held, self._held = self._held, self.channel.held_bytes
+        if self._taken != self.channel.requests.taken:
+            self._taken, self.request_at = self.channel.requests.taken, time.monotonic()
+        held, self._held = self._held, len(self.channel.requests)
         if self._host.buffers.is_crowded and self._held > max(held, HELD_BYTES) and not self._waits:
             self.end("memory", "all connections together buffer too much, and this one a part of a request")
 
@@ -282,9 +282,9 @@ class ClientConnection(asyncio.Protocol):
     def _read_as_far_as_allowed(self) -> None:
         if more := self.count_buffered():
             self._host.buffer(more)
-        held = self._waits and self.channel.held_bytes > self._host.buffers.held_bytes
+        held = self._waits and len(self.channel.requests) > self._host.buffers.held_bytes
         connecting = self._broker is None and bool(self._pending)
-        stopped = self._stopped and not self.channel.is_receiving
+        stopped = self._stopped and not self.channel.requests.is_passing
         reading = not (held or connecting or self._broker_is_slow or self._client_is_slow or stopped)
         if reading != self._reading and (transport := not_closing(self._transport)):
             self._reading = reading

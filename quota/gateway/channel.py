@@ -47,7 +47,8 @@ class Channel:
     def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
         self._context = context
         self._io = io
-        self._requests = RequestStream(context.offered)
+        self.requests = RequestStream(context.offered)
+        """The client's requests; its length are the bytes that are buffered."""
         self._pipeline = Pipeline(context.protocol)
         self._rewriter = ResponseRewriter(context, self._pipeline)
         self._login = Login(context, self._pipeline, io, self._end)
@@ -67,7 +68,7 @@ class Channel:
 
     def from_client(self, data: bytes) -> None:
         """Process bytes received from the client."""
-        passed = self._requests.add(data)
+        passed = self.requests.add(data)
         if passed:
             self._pipeline.to_broker.append(passed)
         self._advance()
@@ -99,7 +100,7 @@ class Channel:
     def end(self, failure: MutationQuotaError) -> None:
         """Take no more requests, and raise `failure` once those already taken are answered."""
         self._failure = self._failure or failure
-        self._requests.clear()
+        self.requests.clear()
         self._check_end()
 
     def close(self) -> None:
@@ -117,19 +118,9 @@ class Channel:
         return self._login.user
 
     @property
-    def held_bytes(self) -> int:
-        """The number of buffered bytes of the client's requests."""
-        return len(self._requests)
-
-    @property
     def buffered_bytes(self) -> int:
         """The number of buffered bytes of the client's requests, and of the broker's responses."""
-        return len(self._requests) + self._pipeline.held_bytes
-
-    @property
-    def requests_taken(self) -> int:
-        """The number of the client's requests that were read or begun to be forwarded."""
-        return self._requests.taken
+        return len(self.requests) + self._pipeline.held_bytes
 
     @property
     def is_full(self) -> bool:
@@ -137,17 +128,12 @@ class Channel:
         return self._pipeline.is_full
 
     @property
-    def is_receiving(self) -> bool:
-        """Whether a request is being forwarded that has not arrived completely."""
-        return self._requests.is_passing
-
-    @property
     def is_idle(self) -> bool:
         """Whether no request is in progress and no response is outstanding.
 
         A channel whose next request is held by a mute counts as idle.
         """
-        if self._flow is not None or self.is_receiving or not self._pipeline.is_idle:
+        if self._flow is not None or self.requests.is_passing or not self._pipeline.is_idle:
             return False
         return not self.is_waiting or self._context.mutes.muted(self, self._io.now())
 
@@ -155,7 +141,7 @@ class Channel:
 
     def _advance(self) -> None:
         if self._failure is not None:
-            self._requests.clear()
+            self.requests.clear()
             return
         try:
             while not (self.is_waiting or self._pipeline.is_full) and self._next_request():
@@ -173,22 +159,22 @@ class Channel:
         """Process the next request; return false if it has not arrived, or has to wait."""
         if self._login.takes_tokens:
             return self._next_token()
-        header = self._requests.peek(authenticated=self.user is not None)
+        header = self.requests.peek(authenticated=self.user is not None)
         if header is None:
             return False
         if header.api_key not in _READ_WHOLE:
             return self._relay(header)
-        is_too_large = (self._requests.length or 0) > MAX_REQUEST_BYTES
-        if not (self._requests.has_start if is_too_large else self._requests.is_complete):
+        is_too_large = (self.requests.length or 0) > MAX_REQUEST_BYTES
+        if not (self.requests.has_start if is_too_large else self.requests.is_complete):
             return False
-        header, _ = self._requests.read_head() or (header, None)
+        header, _ = self.requests.read_head() or (header, None)
         self._join(header)
         if not self._begin():
             return False
         if is_too_large:
-            self._reject(header, self._requests.discard())
+            self._reject(header, self.requests.discard())
         else:
-            frame = self._requests.take()
+            frame = self.requests.take()
             try:
                 self._process(header, frame)
             except TooManyElements:
@@ -216,9 +202,9 @@ class Channel:
 
     def _next_token(self) -> bool:
         """Process the next bare token of a SASL exchange; return false if it has not arrived, or has to wait."""
-        if not (self._requests.has_token() and self._begin()):
+        if not (self.requests.has_token() and self._begin()):
             return False
-        self._login.token(self._requests.take())
+        self._login.token(self.requests.take())
         return True
 
     def _join(self, header: RequestHeader) -> None:
@@ -242,14 +228,14 @@ class Channel:
         """Forward a request as its bytes arrive; return false if it has to wait."""
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or self._client is None:
-            head = self._requests.read_head()
+            head = self.requests.read_head()
             if head is None:
                 return False
             header, acks = head
         self._join(header)
         if not self._begin():
             return False
-        self._pipeline.to_broker.append(self._requests.pass_on())
+        self._pipeline.to_broker.append(self.requests.pass_on())
         if acks and self._context.addresses.names_leaders(header.api_key, header.api_version):
             self._pipeline.expect(header, self._rewriter.leaders, self._rewriter.leaders_in_pieces)
         elif acks:

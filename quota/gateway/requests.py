@@ -81,10 +81,8 @@ class OfferedApis:
             first, last = self._ranges.get(api["apiKey"], (0, -1))
             first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
             if first <= last:
-                if (
-                    api["apiKey"] == ApiKey.PRODUCE
-                ):  # brokers advertise v0, or librdkafka does not compress (KAFKA-18659)
-                    first = api["minVersion"]
+                # Brokers advertise version 0 of Produce, or librdkafka does not compress (KAFKA-18659).
+                first = api["minVersion"] if api["apiKey"] == ApiKey.PRODUCE else first
                 kept.append({**api, "minVersion": first, "maxVersion": last})
         return {**response, "apiKeys": kept}
 

@@ -73,11 +73,9 @@ def rate_warning(rate: float) -> str | None:
     """Return why a rate (mutations/s) is probably a slip; None for a usual one."""
     if rate > _MOST:
         return f"{rate:g} mutations/s are more than a controller does, so this limits nobody"
-    return (
-        f"{rate:g} mutations/s are less than one an hour, so a topic is paid for in hours or days"
-        if rate < _LEAST
-        else None
-    )
+    if rate < _LEAST:
+        return f"{rate:g} mutations/s are less than one an hour, so a topic is paid for in hours or days"
+    return None
 
 
 def rate_warnings(rates: Iterable[tuple[QuotaEntity, float | None]]) -> list[str]:

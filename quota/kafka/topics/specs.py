@@ -83,9 +83,5 @@ def requests_spec(settings: Settings, name: str) -> TopicSpec:
 
 def user_topic_names(names: Iterable[str], settings: Settings) -> list[str]:
     """Return the users' own request topics among `names`, sorted."""
-    user_topic_prefix = settings.topics.user_topic_prefix
-    return (
-        []
-        if user_topic_prefix is None
-        else sorted(name for name in names if user_of(name, user_topic_prefix) is not None)
-    )
+    prefix = settings.topics.user_topic_prefix
+    return [] if prefix is None else sorted(name for name in names if user_of(name, prefix) is not None)
