@@ -205,15 +205,10 @@ class Applier:
                 self._at_end.add(message_source(message).partition)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
                 raise ClusterError(f"decisions were deleted before they were carried out: {error.str()}")
-            else:
-                self._warn(error)
+            elif error.code() != self._logged_code:  # it is logged once, and not with every attempt
+                self._logged_code = error.code()
+                _log.warning("cannot read decisions: %s", error.str())
         return messages
-
-    def _warn(self, error: KafkaError) -> None:
-        """Log an error that prevents reading, once and not with every attempt."""
-        if error.code() != self._logged_code:
-            self._logged_code = error.code()
-            _log.warning("cannot read decisions: %s", error.str())
 
     def _carry_out(self, messages: Sequence[Message]) -> None:
         """Carry out a batch; it starts only if no other applier has taken over."""
