@@ -5,12 +5,11 @@ Arguments: PREFIX NAME ADDRESS FIRST_USER.
 """
 
 import asyncio
-import json
 
 import observing
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from observing import WAIT_MS, now, topic, write
+from observing import WAIT_MS, mutations, now, seen_of, topic, write
 
 
 def login(number):
@@ -22,20 +21,18 @@ async def observe(case, step, send):
     write(case, step, sent, *await send())
 
 
-async def mutations(number, case, steps):
+async def mutate(number, case, steps):
     """Send mutations, and list topics where a step has none."""
     admin = AIOKafkaAdminClient(**login(number))
     await admin.start()
 
-    async def sent(mutate):
-        if mutate is None:
+    async def sent(call):
+        if call is None:
             return ("answered" if await admin.list_topics() else "no topics"), None
-        answer = await mutate(admin)
-        errors = answer.topic_errors if case == "create" else answer.topic_error_codes
-        return json.dumps(errors), answer.throttle_time_ms
+        return seen_of(case, await call(admin))
 
-    for step, mutate in {"connect": None, **steps}.items():
-        await observe(case, step, lambda mutate=mutate: sent(mutate))
+    for step, call in steps.items():
+        await observe(case, step, lambda call=call: sent(call))
     await admin.close()
 
 
@@ -53,16 +50,8 @@ async def records():
 
 
 async def main():
-    creations = {
-        "overdrawn by 8": lambda admin: admin.create_topics([NewTopic(topic("a"), 11, 1)]),
-        "in debt": lambda admin: admin.create_topics([NewTopic(topic("b"), 1, 1)]),
-        "another call of this client": None,
-    }
-    deletions = {
-        "overdrawn by 8": lambda admin: admin.delete_topics([topic("deleted-a")]),
-        "in debt": lambda admin: admin.delete_topics([topic("deleted-b")]),
-    }
-    await asyncio.gather(mutations(0, "create", creations), mutations(1, "delete", deletions), records())
+    cases = [mutate(number, *case) for number, case in enumerate(mutations(NewTopic).items())]
+    await asyncio.gather(*cases, records())
 
 
 asyncio.run(main())

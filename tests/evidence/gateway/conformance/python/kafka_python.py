@@ -3,12 +3,11 @@
 It begins with Metadata v0 or v1, and authenticates by SaslHandshake v0. Arguments: PREFIX NAME ADDRESS FIRST_USER.
 """
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
-from observing import WAIT_MS, login, now, topic, write
+from observing import WAIT_MS, login, mutations, now, seen_of, topic, write
 
 
 def observe(case, step, send):
@@ -16,37 +15,18 @@ def observe(case, step, send):
     write(case, step, sent, *send())
 
 
-def mutations(number, case, steps):
+def mutate(number, case, steps):
     """Send mutations, and list topics where a step has none."""
     admin = KafkaAdminClient(**login(number), request_timeout_ms=WAIT_MS)
 
-    def sent(mutate):
-        if mutate is None:
+    def sent(call):
+        if call is None:
             return ("answered" if admin.list_topics() else "no topics"), None
-        answer = mutate(admin)
-        errors = answer.topic_errors if case == "create" else answer.topic_error_codes
-        return json.dumps(errors), answer.throttle_time_ms
+        return seen_of(case, call(admin))
 
-    for step, mutate in {"connect": None, **steps}.items():
-        observe(case, step, lambda mutate=mutate: sent(mutate))
+    for step, call in steps.items():
+        observe(case, step, lambda call=call: sent(call))
     admin.close()
-
-
-def creations():
-    steps = {
-        "overdrawn by 8": lambda admin: admin.create_topics([NewTopic(topic("a"), 11, 1)]),
-        "in debt": lambda admin: admin.create_topics([NewTopic(topic("b"), 1, 1)]),
-        "another call of this client": None,
-    }
-    mutations(0, "create", steps)
-
-
-def deletions():
-    steps = {
-        "overdrawn by 8": lambda admin: admin.delete_topics([topic("deleted-a")]),
-        "in debt": lambda admin: admin.delete_topics([topic("deleted-b")]),
-    }
-    mutations(1, "delete", steps)
 
 
 def records():
@@ -68,5 +48,6 @@ def records():
 
 
 with ThreadPoolExecutor() as pool:
-    for case in [pool.submit(play) for play in (creations, deletions, records)]:
+    cases = [pool.submit(mutate, number, *case) for number, case in enumerate(mutations(NewTopic).items())]
+    for case in [*cases, pool.submit(records)]:
         case.result()

@@ -1,4 +1,4 @@
-"""What the Python clients share: users, topics, and observations as lines of JSON.
+"""What the Python clients share: users, topics, requests, and observations as lines of JSON.
 
 Arguments: PREFIX NAME ADDRESS FIRST_USER.
 """
@@ -26,6 +26,29 @@ def login(number):
         "sasl_plain_username": user,
         "sasl_plain_password": f"{user}-secret",
     }
+
+
+def mutations(new_topic):
+    """Return the calls of an admin client by case and step; None lists topics. Each case has the user of its number."""
+    return {
+        "create": {
+            "connect": None,
+            "overdrawn by 8": lambda admin: admin.create_topics([new_topic(topic("a"), 11, 1)]),
+            "in debt": lambda admin: admin.create_topics([new_topic(topic("b"), 1, 1)]),
+            "another call of this client": None,
+        },
+        "delete": {
+            "connect": None,
+            "overdrawn by 8": lambda admin: admin.delete_topics([topic("deleted-a")]),
+            "in debt": lambda admin: admin.delete_topics([topic("deleted-b")]),
+        },
+    }
+
+
+def seen_of(case, answer):
+    """Return the errors of an answer as text, and its throttle time [ms]."""
+    errors = answer.topic_errors if case == "create" else answer.topic_error_codes
+    return json.dumps(errors), answer.throttle_time_ms
 
 
 def now():
