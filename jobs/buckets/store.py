@@ -21,7 +21,7 @@ from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, no_b
 from jobs.query_names import ENFORCE
 from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.queries import check_queries
-from jobs.spark.session import spark_session_with_progress, with_progress
+from jobs.spark.session import spark_session_with_progress
 from jobs.spark.worker import prepare_worker
 from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
@@ -83,11 +83,11 @@ def read_stored(settings: Settings, read: Callable[[Iterable[SavedBucket]], T]) 
 def _with_spark(settings: Settings, name: str, read: Callable[[DeploymentSession], T]) -> T:
     """Return the result of `read`; standard error tells that Spark is being started, and how far it has read."""
     with (
-        spark_session_with_progress(settings, name) as spark,
+        spark_session_with_progress(settings, name, "reading buckets") as spark,
         query_errors(ENFORCE),
         DeploymentSession.on(spark, settings) as session,
     ):
-        return with_progress(spark, "reading buckets", lambda: read(session))
+        return read(session)
 
 
 _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])

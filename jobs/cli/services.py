@@ -101,11 +101,11 @@ def enforce(
 def _print_reset(settings: Settings, buckets: Path | None) -> None:
     from jobs.services.streaming import preview_reset
 
-    preview = preview_reset(settings, buckets)
-    with_what = _FULL if preview.buckets is None else f"{plural(preview.buckets, 'bucket')} of {buckets}"
-    aside = f"set the checkpoint {preview.folder} aside, and " if preview.folder else ""
+    folder, count = preview_reset(settings, buckets)
+    with_what = _FULL if count is None else f"{plural(count, 'bucket')} of {buckets}"
+    aside = f"set the checkpoint {folder} aside, and " if folder else ""
     print(f"Would {aside}start with {with_what}.")
-    if not preview.folder:
+    if not folder:
         print(f"There is no checkpoint of enforce in {settings.storage.root}.")
 
 

@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import InitVar, dataclass, field
 from itertools import accumulate
 from typing import Self
 
@@ -80,24 +79,18 @@ _THROTTLE_WINDOW = Window(num=2, size_seconds=30)
 """The window of Kafka's mean throttle time: `metrics.num.samples` and `metrics.sample.window.ms`."""
 
 
-@dataclass(slots=True)
 class TenantMetrics:
     """The three metrics of Kafka's group ControllerMutation for one tenant. Times are epoch ms."""
 
-    first: InitVar[Decision]
-    window: Window
-    charged: RateMetric = field(init=False)
-    requested: RateMetric = field(init=False)
-    """Admitted and rejected mutations, by which tenants are ranked."""
-    topics_admitted: int = 0
-    topics_rejected: int = 0
-    _throttles: Samples = NO_SAMPLES
-    _throttled_ms: Samples = NO_SAMPLES
-    _last: LastDecision = field(init=False)
-
-    def __post_init__(self, first: Decision) -> None:
+    def __init__(self, first: Decision, window: Window) -> None:
+        """Start without counts; `first` is the first decision of the bucket."""
+        self.window = window
+        self.charged = self.requested = RateMetric(window)
+        """Charged mutations; and admitted and rejected ones, by which tenants are ranked."""
+        self.topics_admitted = self.topics_rejected = 0
+        self._throttles: Samples = NO_SAMPLES
+        self._throttled_ms: Samples = NO_SAMPLES
         self._last = LastDecision(first)
-        self.charged = self.requested = RateMetric(self.window)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:
         """Add a decision, as of its receipt, to the totals and samples."""

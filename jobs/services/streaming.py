@@ -1,6 +1,6 @@
 """The services that are streaming queries: enforce, which decides requests, and audit, which writes the tables."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from jobs.audit.query import start_audit
@@ -78,18 +78,12 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
         run_queries(stop, query, poll=observer.poll)
 
 
-@dataclass(frozen=True, slots=True)
-class ResetPreview:
-    """The effect of a start without the state."""
+def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None, int | None]:
+    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka.
 
-    folder: str | None
-    """The folder of the checkpoint that would be set aside; None if there is none."""
-    buckets: int | None
-    """The number of buckets to start with; None for full buckets."""
-
-
-def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
-    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka."""
+    The folder of the checkpoint that would be set aside, None if there is none; and the number of buckets to start
+    with, None for full buckets.
+    """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
     check_root(settings, [ENFORCE])
@@ -99,4 +93,4 @@ def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
         check_restorable(saved.header, known, files)
     name = current_folder(files, ENFORCE)
     folder = f"{files.root}/{name}" if files.names(name) else None
-    return ResetPreview(folder, len(saved.buckets) if saved else None)
+    return folder, len(saved.buckets) if saved else None

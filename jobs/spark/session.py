@@ -5,10 +5,10 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyspark
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
@@ -35,8 +35,6 @@ _PROGRAM = "mutation-quota"
 """The prefix of the names of all applications."""
 
 _END_SECONDS = 30.0
-
-T = TypeVar("T")
 
 _UPDATE_SECONDS = 0.2
 
@@ -160,21 +158,17 @@ def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
 
 
 @contextmanager
-def spark_session_with_progress(settings: Settings, name: str) -> Iterator[SparkSession]:
-    """Provide a session for a command that prints a result; standard error tells that Spark is being started."""
+def spark_session_with_progress(settings: Settings, name: str, description: str) -> Iterator[SparkSession]:
+    """Provide a session for a command that prints a result.
+
+    Standard error tells that Spark is being started, and then how many tasks of what the block does are done.
+    """
     with ExitStack() as stack:
         with progress("starting Spark"):
             spark = stack.enter_context(spark_session(settings, name))
+        tell = stack.enter_context(progress(description))
+        stack.enter_context(background(lambda stop: _count_tasks(spark, tell, description, stop), "count-tasks"))
         yield spark
-
-
-def with_progress(spark: SparkSession, description: str, work: Callable[[], T]) -> T:
-    """Return the result of `work`; standard error tells how many of the tasks of its stages are done."""
-    with (
-        progress(description) as tell,
-        background(lambda stop: _count_tasks(spark, tell, description, stop), "count-tasks"),
-    ):
-        return work()
 
 
 def _count_tasks(spark: SparkSession, tell: Tell, description: str, stop: threading.Event) -> None:

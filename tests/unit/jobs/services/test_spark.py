@@ -141,7 +141,6 @@ def test_a_silent_store_is_one_line_when_the_state_is_discarded(settings, unreac
 def test_a_silent_store_is_one_line_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(storage_files, "open_files", files)
     monkeypatch.setattr(store, "spark_session_with_progress", lambda *_: nullcontext())
-    monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):
         read_stored(settings, list)
 

@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 from py4j.protocol import Py4JNetworkError
@@ -43,5 +43,6 @@ def test_a_command_tells_that_spark_is_being_started_until_it_has_started(monkey
 
     monkeypatch.setattr(sessions, "progress", noted)
     monkeypatch.setattr(sessions, "spark_session", lambda *_, **__: noted("the session", "a session"))
-    with spark_session_with_progress(Settings(), "buckets list") as spark:
-        assert (spark, told) == ("a session", ["starting Spark", "the session", "end of starting Spark"])
+    monkeypatch.setattr(sessions, "background", lambda *_: nullcontext())
+    with spark_session_with_progress(Settings(), "buckets list", "reading") as spark:
+        assert (spark, told) == ("a session", ["starting Spark", "the session", "end of starting Spark", "reading"])
