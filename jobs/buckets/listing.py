@@ -120,7 +120,10 @@ def list_buckets(
     """
     if not from_checkpoint:
         with suppress(MissingTable):
-            return _list_audited(settings, selection, clock)
+            table = open_table(settings, DECISIONS)
+            with read_errors(settings):
+                as_of, window = table.newest("timestamp"), settings.quota.window
+                return select_buckets(_audited(table), selection, clock(), window, as_of=as_of)
     check_store(settings)
     files = stored_files(settings)
     checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
@@ -129,14 +132,6 @@ def list_buckets(
     from jobs.buckets.store import read_stored  # noqa: PLC0415 it imports Spark
 
     return read_stored(settings, lambda saved: select_buckets(saved, selection, clock(), settings.quota.window))
-
-
-def _list_audited(settings: Settings, selection: BucketSelection, clock: Callable[[], int]) -> Buckets:
-    table = open_table(settings, DECISIONS)
-    with read_errors(settings):
-        return select_buckets(
-            _audited(table), selection, clock(), settings.quota.window, as_of=table.newest("timestamp")
-        )
 
 
 def _audited(table: AuditTable) -> Iterator[SavedBucket]:

@@ -17,7 +17,7 @@ from jobs.cli.options import (
     split_configs,
 )
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.changes import prepare_quota_topic, sign
+from jobs.cli.quotas.changes import prepare_quota_topic, read_log, sign
 from quota.callbacks.instance import check_setting
 from quota.errors import BadInput, NotFound
 from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord
@@ -37,7 +37,6 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
     """
     settings = kafka.read()
     from jobs.audit.quota_history import format_callback
-    from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
     present, scheduled = log.quotas.callback(log.now), log.quotas.settings.scheduled(log.now)
@@ -123,7 +122,6 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     """
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
     from quota.kafka.quotas.writer import QuotaWriter
 
     log = read_log(settings)

@@ -42,7 +42,8 @@ class _Request(msgspec.Struct, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_request = msgspec.msgpack.Decoder(_Request).decode
-_resolution_decoder = msgspec.json.Decoder(Resolution)
+_decode_resolution = msgspec.json.Decoder(Resolution).decode
+_cached_resolution = lru_cache(maxsize=10_000)(_decode_resolution)
 
 
 def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict[str, Any]:
@@ -92,12 +93,7 @@ def _parse(request: _Request, policy: Policy) -> ResolvedRequest | DeadLetter:
 
 def _resolution(encoded: bytes) -> Resolution:
     """Decode a resolution, cached because most requests of a bucket have the same, unless its names have megabytes."""
-    return _cached_resolution(encoded) if len(encoded) <= _CACHED_BYTES else _resolution_decoder.decode(encoded)
-
-
-@lru_cache(maxsize=10_000)
-def _cached_resolution(encoded: bytes) -> Resolution:
-    return _resolution_decoder.decode(encoded)
+    return _cached_resolution(encoded) if len(encoded) <= _CACHED_BYTES else _decode_resolution(encoded)
 
 
 class _More(msgspec.Struct, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import typer
@@ -14,6 +14,9 @@ from quota.records.quota_log import QuotaLogRecord
 from quota.settings import Settings
 from quota.text import plural
 from schemas.documents.quotas import PlannedChange, QuotaChanges
+
+if TYPE_CHECKING:
+    from quota.kafka.quotas.log import QuotaLog
 
 R = TypeVar("R", bound=QuotaLogRecord)
 
@@ -28,6 +31,13 @@ def prepare_quota_topic(settings: Settings) -> None:
     from quota.kafka.topics.preparation import prepare_topics
 
     prepare_topics(settings, [settings.topics.quotas])
+
+
+def read_log(settings: Settings, *, with_entries: bool = False) -> "QuotaLog":
+    """Return the quota log, read to its end."""
+    from quota.kafka.quotas import log
+
+    return log.read_log(settings, with_entries=with_entries)
 
 
 def sign(record: R, comment: str | None, effective_at: int | None = None) -> R:

@@ -17,11 +17,13 @@ from jobs.cli.quotas.changes import (
     prepare_quota_topic,
     print_count,
     print_steps,
+    read_log,
 )
 from jobs.installation import kafka_protocol
 from quota.errors import BadInput, ClusterError, interrupts_saying
 from quota.planning.cluster import (
     Note,
+    RateDifference,
     Rates,
     Wanted,
     callback_note,
@@ -151,12 +153,7 @@ def drift(*, output: OutputOptions, kafka: TargetOptions) -> None:
     """
     settings = kafka.read()
     cluster = _target_quotas(settings)
-    from quota.kafka.quotas.log import read_log
-
-    log = read_log(settings)
-    wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
-    differing = differences(wanted, present)
-    _warn_of_others(present, wanted)
+    _, _, present, differing = _compare(settings, cluster)
     print_steps([rate.drift for rate in differing], output)
     where = f"of Kafka at {cluster.connection}"
 
@@ -187,13 +184,7 @@ def _push_quotas(
     settings: Settings, cluster: "ClusterQuotas", *, prune: bool, confirmation: ConfirmOptions, output: OutputOptions
 ) -> Wanted:
     """Show the plan, ask, make the changes unless this is a dry run, and return the rates that are wanted."""
-    from quota.kafka.quotas.log import read_log
-
-    log = read_log(settings)
-    wanted = wanted_rates(log.timeline, log.now)
-    present = cluster.read()
-    differing = differences(wanted, present)
-    _warn_of_others(present, wanted)
+    log, wanted, _, differing = _compare(settings, cluster)
     left = [] if prune else [rate for rate in differing if rate.kind == "only_there"]
     steps = [rate.step for rate in differing if prune or rate.kind != "only_there"]
     notes = list(_notes(settings, cluster, log, wanted))
@@ -228,8 +219,6 @@ def _pull_into_log(
     output: OutputOptions,
 ) -> None:
     """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run."""
-    from quota.kafka.quotas.log import read_log
-
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     rates = cluster.read()
@@ -243,9 +232,12 @@ def _pull_into_log(
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
 
 
-def _warn_of_others(present: Rates, wanted: Wanted) -> None:
-    """Warn of the cluster's own rates, which the log does not have."""
+def _compare(settings: Settings, cluster: "ClusterQuotas") -> tuple["QuotaLog", Wanted, Rates, list[RateDifference]]:
+    """Return the log, its rates, the cluster's and how they differ; warn of the cluster's own that the log lacks."""
+    log = read_log(settings)
+    wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
     print_warnings(cluster_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
+    return log, wanted, present, differences(wanted, present)
 
 
 def _notes(settings: Settings, cluster: "ClusterQuotas", log: "QuotaLog", wanted: Wanted) -> Iterator[Note]:

@@ -19,7 +19,7 @@ from jobs.cli.options import (
     split_configs,
 )
 from jobs.cli.output import OutputOptions, print_text, print_warnings
-from jobs.cli.quotas.changes import prepare_quota_topic, sign
+from jobs.cli.quotas.changes import prepare_quota_topic, read_log, sign
 from jobs.cli.quotas.kafka_configs import ConfigChange, EntityFilterOptions, EntityOptions
 from jobs.cli.quotas.resolve import format_default_burst
 from jobs.cli.tables import QUOTA, Columns, print_rows
@@ -131,7 +131,6 @@ def cancel(
     entity = whose.parse()
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
     from quota.kafka.quotas.writer import QuotaWriter
 
     log = read_log(settings)
@@ -163,8 +162,6 @@ def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaO
     """
     matches = whose.parse_filter()
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
-
     log = read_log(settings)
     configured = [change for change in log.timeline.configured(log.now) if matches is None or matches(change.entity)]
     scheduled = [change for change in log.timeline.scheduled(log.now) if matches is None or matches(change.entity)]
@@ -223,8 +220,6 @@ def history(
     entity = whose.parse_optional()
     start, end = period.parse()
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
-
     log = read_log(settings, with_entries=True)
     entries = [
         entry

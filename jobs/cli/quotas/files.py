@@ -20,7 +20,7 @@ from jobs.cli.options import (
     time_option,
 )
 from jobs.cli.output import OutputOptions, print_warnings
-from jobs.cli.quotas.changes import change_log, prepare_quota_topic
+from jobs.cli.quotas.changes import change_log, prepare_quota_topic, read_log
 from jobs.cli.quotas.kafka_configs import kafka_configs_command
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
@@ -100,8 +100,6 @@ def apply(
     moment = parse_effective_at(effective_at)
     confirmation.check(output)
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
-
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     log = read_log(settings)
@@ -136,7 +134,6 @@ def rollback(
         raise BadInput(f"--at {at}: this time is in the future")
     confirmation.check(output)
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
     from quota.kafka.topics.specs import QUOTAS_RETAINED_MS
 
     if past < now_ms() - QUOTAS_RETAINED_MS:
@@ -185,8 +182,6 @@ def export(
     moment = None if at is None else parse_time("--at", at)
     file.check(output)
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
-
     log = read_log(settings)
     configured = log.timeline.configured(log.now if moment is None else moment)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import At, Client, KafkaOptions, User, parse_time
 from jobs.cli.output import OutputOptions, labelled, print_warnings
+from jobs.cli.quotas.changes import read_log
 from jobs.cli.tables import QUOTA, print_rows
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
@@ -38,8 +39,6 @@ def resolve(
     user_name, client_id = user or ANONYMOUS, client or NO_CLIENT_ID
     requested_at = None if at is None else parse_time("--at", at)
     settings = kafka.read()
-    from quota.kafka.quotas.log import read_log
-
     log = read_log(settings)
     moment = log.now if requested_at is None else requested_at
     try:

@@ -144,7 +144,7 @@ def test_a_config_to_delete_that_is_not_set_is_not_found():
 
 def test_scheduled_changes_come_after_the_line_that_says_that_no_quota_is_in_force(monkeypatch):
     scheduled = timeline((QuotaEntity("alice"), 5.0, 2000))
-    monkeypatch.setattr(log, "read_log", lambda _: Mock(now=1500, timeline=scheduled))
+    monkeypatch.setattr(log, "read_log", lambda *_, **__: Mock(now=1500, timeline=scheduled))
     lines = run("quotas", "describe", "--user", "alice").stdout.splitlines()
     assert lines[:2] == ["No matching quota is in force.", "Scheduled changes:"]
 
