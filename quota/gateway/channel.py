@@ -52,7 +52,8 @@ class Channel:
         self._pipeline = Pipeline(context.protocol)
         self._rewriter = ResponseRewriter(context, self._pipeline)
         self._login = Login(context, self._pipeline, io, self._end)
-        self._client: tuple[str, str | None] | None = None
+        self._has_read_head = False
+        """Whether a header of the client was read whole since its user is known; the first one is."""
         self._flow: Steps | QuotaSteps | None = None
         self._stepping = RequestHeader(0, 0, 0, None)
         self.is_waiting = False
@@ -168,7 +169,7 @@ class Channel:
         if not (self.requests.has_start if is_too_large else self.requests.is_complete):
             return False
         header, _ = self.requests.read_head() or (header, None)
-        self._join(header)
+        self._has_read_head = self.user is not None
         if not self._begin():
             return False
         if is_too_large:
@@ -207,10 +208,6 @@ class Channel:
         self._login.token(self.requests.take())
         return True
 
-    def _join(self, header: RequestHeader) -> None:
-        if self._client is None and self.user is not None:
-            self._client = (self.user, header.client_id)
-
     def _begin(self) -> bool:
         """Return whether the next request may begin; if not, the channel waits for `resume`."""
         if self._may_start:
@@ -227,12 +224,12 @@ class Channel:
     def _relay(self, header: RequestHeader) -> bool:
         """Forward a request as its bytes arrive; return false if it has to wait."""
         acks: int | None = 1
-        if header.api_key == ApiKey.PRODUCE or self._client is None:
+        if header.api_key == ApiKey.PRODUCE or not self._has_read_head:
             head = self.requests.read_head()
             if head is None:
                 return False
             header, acks = head
-        self._join(header)
+            self._has_read_head = self.user is not None
         if not self._begin():
             return False
         self._pipeline.to_broker.append(self.requests.pass_on())

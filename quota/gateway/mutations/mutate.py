@@ -114,7 +114,7 @@ def _decide(
     now = clock()
     debt = context.debts.find(request.client, now) if request.is_strict else None
     if debt is not None and debt.is_fresh(now):
-        return _rejected(frozenset(), debt.ends_at - now)
+        return _Outcome(frozenset(), debt.ends_at - now, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     wanted = _decision_request(request, checked, _limit_ms(request, context, now))
     reply = yield wanted
     if reply.decision is not None:
@@ -140,16 +140,11 @@ def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -
     return DecisionRequest(requested, max(limit_ms, 0), checked.content, checked.once)
 
 
-def _rejected(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
-    """Return the outcome of a decision that rejects topics; Kafka's error has no message."""
-    return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-
-
 def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayContext) -> _Outcome:
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        return _rejected(admitted, reply.throttle_ms)
+        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
     is_silent = reply.job_silent_ms >= context.decision_timeout_ms
