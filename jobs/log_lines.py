@@ -15,10 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TextIO
-
-if TYPE_CHECKING:  # workers do without pydantic
-    from quota.settings.sections import LoggingSettings
+from typing import Any, TextIO
 
 SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
 """The environment variable of workers that log as JSON; its value is the name of the service."""
@@ -197,12 +194,6 @@ def set_verbose(*, verbose: bool) -> None:
         os.environ[_RUST_LOG] = "warn"
     for name in _OWN:
         logging.getLogger(name).setLevel(logging.DEBUG)
-
-
-def follow_settings(settings: "LoggingSettings", service: str) -> None:
-    """Apply the settings of the log."""
-    if settings.format == "json":
-        log_as_json(service)
 
 
 class _TerminalHandler(logging.StreamHandler[TextIO]):

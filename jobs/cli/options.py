@@ -14,7 +14,7 @@ import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from jobs.cli.output import OutputOptions, print_text
-from jobs.log_lines import follow_settings, set_verbose
+from jobs.log_lines import log_as_json, set_verbose
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.timing import now_ms
@@ -114,7 +114,8 @@ class SettingsOptions:
         The settings `more`, given by other options, override `--set`.
         """
         settings = self.read_with_origins(*more).settings
-        follow_settings(settings.logging, self.context.command_path.partition(" ")[2])
+        if settings.logging.format == "json":
+            log_as_json(self.context.command_path.partition(" ")[2])
         return settings
 
     def read_with_origins(self, *more: Override) -> LoadedSettings:

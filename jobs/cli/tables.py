@@ -143,7 +143,8 @@ def _cell(name: str, value: object) -> str:
 
 def _number(name: str, value: float) -> str:
     if _is_time(name):
-        return table_time(int(value))
+        moment = int(value)
+        return format_moment(now_ms(), moment) if sys.stdout.isatty() else format_time(moment)
     if name.endswith("_ms"):
         return _duration(value)
     if name.endswith("_seconds"):
@@ -222,13 +223,8 @@ def outcome(decision: "Decision") -> str:
     return decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)"
 
 
-def table_time(moment: int) -> str:
-    """Format a time (epoch ms) for a table: on a terminal to the second, and without today's date."""
-    return format_moment(now_ms(), moment) if sys.stdout.isatty() else format_time(moment)
-
-
 def format_moment(at: int, moment: int) -> str:
-    """Format a time (epoch ms) for a table, in UTC to the second, and without the date if it is the date of `at`."""
+    """Format a time (epoch ms) for a terminal, in UTC to the second, and without the date if it is the date of `at`."""
     date, _, time = format_time(moment).partition("T")
     time = f"{time[:_SECONDS]}Z"
     return time if format_time(at).startswith(date) else f"{date}T{time}"

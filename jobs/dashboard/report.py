@@ -104,7 +104,7 @@ def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: Pa
             origin = f"Of the requests in {_named(file)}, and the cluster's answers to them."
             return counted.report(CallbackTimeline(), "Topic mutations", origin)
         requests.quotas = tried
-        counted.count((as_enforced(decision), None) for decision in requests)
+        counted.count((_with_answer(decision, decision.shadow), None) for decision in requests)
     origin = f"Of the requests in {_named(file)}, as the quotas in {_named(quotas)} would have decided them."
     return counted.report(tried, "What if: topic mutations", origin)
 
@@ -227,12 +227,8 @@ def as_answered(decision: Decision) -> Decision:
     return _with_answer(decision, decision.observed)
 
 
-def as_enforced(decision: Decision) -> Decision:
-    """Return a decision with the answer that its quota would have given if it were not in shadow."""
-    return _with_answer(decision, decision.shadow)
-
-
 def _with_answer(decision: Decision, answer: Observed | Shadow | None) -> Decision:
+    """Return a decision with the cluster's answer, or that of its quota in shadow, if there is one."""
     if answer is None:
         return decision
     topics = [

@@ -117,7 +117,9 @@ class Dashboard:
 
     async def _stream(self, request: Request) -> Response:
         try:
-            view = _view(request.query_params)
+            query = request.query_params
+            period = _moment(query, "from", 0), _moment(query, "to", math.inf)
+            view = View(query.get("filter", "").strip().casefold(), "rejected" in query, period)
         except BadInput as error:
             return _error(str(error), 400)
         if self._streams >= _MAX_STREAMS:
@@ -186,12 +188,6 @@ class Dashboard:
             return codec.decode(body, _wanted_decoder)
         except BadRecord as error:
             return _error(str(error), 400)
-
-
-def _view(query: Mapping[str, str]) -> View:
-    """Return the view that a page asks for."""
-    period = _moment(query, "from", 0), _moment(query, "to", math.inf)
-    return View(query.get("filter", "").strip().casefold(), "rejected" in query, period)
 
 
 def _moment(query: Mapping[str, str], name: str, default: float) -> float:

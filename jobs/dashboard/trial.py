@@ -60,7 +60,10 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def command(self, present: Quota | None) -> str | None:
         """Return the command that changes the current quota to this one; None if there is no quota to remove."""
         rate, burst = self.controller_mutation_rate, self.controller_mutation_burst
-        words = ["mutation-quota", "quotas", "alter", *_entity_options(self.entity)]
+        words = ["mutation-quota", "quotas", "alter"]
+        for kind, name in (("user", self.entity.user), ("client", self.entity.client_id)):
+            if name is not UNSET:
+                words.append(f"--{kind}-defaults" if name is None else f"--{kind}={name}")
         if rate is None:
             return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
         added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{BURST_CONFIG}={burst}"
@@ -136,8 +139,3 @@ def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucke
         return None
     quota = Quota(recorded.quota, recorded.burst, recorded.max_debt_ms)
     return Bucket(recorded.tokens_before, recorded.timestamp, quota)
-
-
-def _entity_options(entity: QuotaEntity) -> list[str]:
-    parts = (("user", entity.user), ("client", entity.client_id))
-    return [f"--{kind}-defaults" if name is None else f"--{kind}={name}" for kind, name in parts if name is not UNSET]
