@@ -72,8 +72,12 @@ class Addresses:
         foreign = self.foreign((broker["host"], broker["port"]) for broker in brokers)
         if not (self.rewritten or foreign):
             return brokers, foreign
-        owned = ((broker, self.own((broker["host"], broker["port"]))) for broker in brokers)
-        return [{**broker, "host": own[0], "port": own[1]} for broker, own in owned if own is not None], foreign
+        kept = []
+        for broker in brokers:
+            own = self.own((broker["host"], broker["port"]))
+            if own is not None:
+                kept.append({**broker, "host": own[0], "port": own[1]})
+        return kept, foreign
 
     def replace_coordinators(self, response: Message) -> tuple[bool, list[Address]]:
         """Replace the addresses in a FindCoordinator response; return whether it changed, and the removed addresses."""

@@ -115,19 +115,6 @@ def _decide(
     debt = context.debts.find(request.client, now) if request.is_strict else None
     if debt is not None and debt.is_fresh(now):
         return _Outcome(frozenset(), debt.ends_at - now, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-    wanted = _decision_request(request, checked, _limit_ms(request, context, now))
-    reply = yield wanted
-    if reply.decision is not None:
-        context.debts.record(request.client, reply.throttle_ms, clock())
-    return _outcome(reply, wanted, context)
-
-
-def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
-    left_ms = int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - (now - request.arrived_at)
-    return min(context.decision_timeout_ms, left_ms)
-
-
-def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -> DecisionRequest:
     requested = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -137,7 +124,17 @@ def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,
     )
-    return DecisionRequest(requested, max(limit_ms, 0), checked.content, checked.once)
+    limit_ms = max(_limit_ms(request, context, now), 0)
+    wanted = DecisionRequest(requested, limit_ms, checked.content, checked.once)
+    reply = yield wanted
+    if reply.decision is not None:
+        context.debts.record(request.client, reply.throttle_ms, clock())
+    return _outcome(reply, wanted, context)
+
+
+def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
+    left_ms = int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - (now - request.arrived_at)
+    return min(context.decision_timeout_ms, left_ms)
 
 
 def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayContext) -> _Outcome:
