@@ -20,7 +20,7 @@ ROWS = {
         decision(DAY, admitted=[30], latency_ms=200),
         decision(DAY + HOUR, admitted=[10], rejected=[40], throttled_ms=90_000, tokens=-11.0),
         decision(DAY + HOUR + 1, user="bob", client="app", admitted=[7], tokens=48.0),
-        decision(DAY + 2 * HOUR, user=NASTY, rejected=[2], tokens=-1.0, throttled_ms=1000),
+        decision(DAY + 2 * HOUR, user=NASTY, client="{{policy}}", rejected=[2], tokens=-1.0, throttled_ms=1000),
         decision(DAY + 3 * HOUR, user="עלי\u202e", admitted=[1]),
     ],
     "letters": [letter(DAY + HOUR, "<b>value</b>: not JSON")],
@@ -47,6 +47,7 @@ def test_it_draws_its_charts_without_errors_and_requests_nothing_but_itself(page
     driver = page()
     assert painted(driver) == 4
     assert console_messages(driver) == []
+    assert "client-id '{{policy}}'" in text(driver, "#tenants-table")  # a name is no place of the template
     assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
     assert tiles(driver) == {
         "Decisions": "5",

@@ -483,3 +483,4 @@ def test_an_applier_reports_outcomes_by_topic_and_its_lag(bench, monkeypatch):
     assert lags == [0, 2]
     assert reported["mutation_quota_applied_topics_total", ("outcome", "carried_out")] == 1
     assert reported["mutation_quota_applied_topics_total", ("outcome", "failed")] == 1
+    assert reported["mutation_quota_query_batches_total", ("query", "applier")] == 1

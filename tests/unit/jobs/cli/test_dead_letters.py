@@ -54,16 +54,6 @@ def test_several_are_sent_after_a_question_with_their_count_and_operations(sent)
     assert sent == ["mutation-requests-0-1", "mutation-requests-0-2", "mutation-requests-0-3"]
 
 
-def test_one_that_is_named_is_sent_without_a_question(sent):
-    done = command("resend", "mutation-requests-0-2")
-    assert (done.output, sent) == ("Resent mutation-requests-0-2.\n", ["mutation-requests-0-2"])
-
-
-def test_a_dry_run_sends_nothing(sent):
-    document = json.loads(command("resend", "--error", "callback", "--dry-run", "--output", "json").stdout)
-    assert (document["applied"], len(document["dead_letters"]), sent) == (False, 3, [])
-
-
 @pytest.mark.usefixtures("sent")
 def test_they_are_selected_by_their_period_whose_end_is_not_included():
     done = command("list", "--from", "1970-01-01T02:00", "--to", "1970-01-01T03:00", "--output", "json")

@@ -11,7 +11,7 @@ from quota import __version__
 from quota.errors import MutationQuotaError
 from tests.support.factories import request_json
 from tests.support.programs import run
-from tests.support.tables import DAY, HOUR, data_of, decision, letter, write_tables
+from tests.support.tables import DAY, HOUR, data_of, decision, write_tables
 
 NASTY = "</script><script>alert(1)</script><!--"
 
@@ -77,20 +77,6 @@ def test_programs_get_the_count_of_the_requests_that_were_selected_and_their_per
     options = ["--output-file", "page.html", "--output", "json", "--set", f"storage.root={tmp_path}"]
     written = json.loads(run("report", *selected, *options, cwd=tmp_path).stdout)
     assert written == {"file": "page.html", "from": DAY + HOUR, "to": DAY + 2 * HOUR + 15_000, "requests": 2}
-
-
-def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
-    write_tables(
-        settings,
-        decisions=[decision(DAY, user=NASTY, client="{{policy}}\u202e\u2028\x00", admitted=[1])],
-        letters=[letter(DAY, f"{NASTY}: no field")],
-    )
-    page = report("--user", NASTY)
-    assert page.count("</script>") == 3
-    assert NASTY not in page
-    (tenant,) = data_of(page)["tenants"]
-    assert tenant["name"] == f"user '{NASTY}', client-id '{{{{policy}}}}\\u202e\\u2028\\x00'"
-    assert "{{policy}}" in page  # a name is no place of the template
 
 
 def test_a_table_of_an_older_version_is_named_with_what_upgrades_it(report, settings):

@@ -142,7 +142,7 @@ def test_the_stream_sends_the_whole_state(page):
         ({"filter": " ALI "}, 2),
         ({"filter": "bob"}, 0),
         ({"filter": "", "rejected": "1"}, 1),
-        ({"from": str(START + 1)}, 1),
+        ({"from": str(START + 500)}, 1),
         ({"to": str(START)}, 0),
     ],
 )
@@ -158,14 +158,6 @@ def test_a_period_that_is_none_is_not_served(page, end, text):
     answer = page().client.get("/api/stream", params={end: text})
     expected = f"{end}: expected a time in epoch ms, got '{text}'"
     assert (answer.status_code, answer.json()["error"]) == (400, expected)
-
-
-def test_a_decision_is_explained_by_its_record_alone(page):
-    shown = page()
-    fill(shown.state, REJECTED)
-    answer = shown.client.get(f"/api/decisions/{REJECTED.decision_id}").json()
-    assert answer["summary"].startswith("Creating topic 'topic-0' (30 mutations) was rejected because the quota of 5 ")
-    assert ["recomputed", "the same"] in answer["lines"]
 
 
 def test_a_decision_that_is_not_stored_is_not_found(page):
@@ -205,21 +197,6 @@ def test_settings_are_escaped(page):
 )
 def test_the_files_of_the_page_are_served_and_no_others(page, name, status):
     assert page().client.get(f"/assets/{name}").status_code == status
-
-
-def test_a_quota_is_tried_out_on_what_was_decided(page):
-    """60 at once, then 30 at K = -2.5. With a burst of 20 all the 60 are admitted, as they were, and then K = -37.5."""
-    shown = page()
-    fill(shown.state, DEBT, REJECTED)
-    wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "controller_mutation_burst": 20}
-    answer = shown.client.post("/api/trials", json=wanted).json()
-    assert answer["entity"] == "user-principal 'alice'"
-    assert answer["command"] == (
-        "mutation-quota quotas alter --user=alice "
-        "--add-config controller_mutation_rate=5.0,controller_mutation_burst=20.0"
-    )
-    throttled = {name: answer["trial"][name]["throttled_seconds"] for name in ("recorded", "tried")}
-    assert throttled == {"recorded": 0.5, "tried": 7.5}
 
 
 @pytest.mark.parametrize(

@@ -87,32 +87,9 @@ def test_a_view_finds_decisions_behind_any_number_of_others():
     assert decision.user == "bob"
 
 
-@pytest.mark.parametrize(
-    ("shown", "offsets"),
-    [
-        ({"only_rejected": True}, [1]),
-        ({"period": (START, START + 500)}, [0]),
-        ({"period": (START + 500, START + 501)}, [1]),
-        ({"period": (START, START + 9000), "text": "nobody"}, []),
-    ],
-)
-def test_a_view_lists_the_decisions_of_its_period(shown, offsets):
-    news = page_data(filled(DEBT, REJECTED), START + 1000, **shown)
-    assert [decision.id for decision in news["decisions"]] == [f"mutation-requests-0-{offset}" for offset in offsets]
-    assert news["oldest"] == START
-
-
 def test_a_copy_of_a_decision_counts_once():
     news = page_data(filled(DEBT, DEBT))
     assert (len(news["decisions"]), news["tenants"][0].admitted, news["intervals"][0].admitted) == (1, 60, 60)
-
-
-def test_load_is_summed_up_per_five_seconds():
-    later = decided(4, at=START + 5000, state=10.0, offset=2)
-    (one, two) = page_data(filled(DEBT, REJECTED, later, now=START + 5000), now=START + 5000)["intervals"]
-    assert (one.at, one.decisions, one.admitted, one.rejected) == (START, 2, 60, 30)
-    assert (one.wait, one.p50, one.p99) == (500, 100, 100)
-    assert (two.at, two.decisions, two.admitted, two.rejected) == (START + 5000, 1, 4, 0)
 
 
 def test_a_percentile_has_two_digits():
@@ -172,11 +149,6 @@ def test_if_the_callback_fails_the_last_decision_gives_the_level(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.tenants.resolve_quota", Mock(side_effect=BadRecord("fails")))
     (row,) = page_data(filled(DEBT))["tenants"]
     assert row.level == BucketLevel(-5.0, START, 5.0, 55.0)
-
-
-def test_a_tenant_without_a_quota_has_no_level():
-    (row,) = page_data(filled(decided(7, rate=None, at=START)))["tenants"]
-    assert (row.level, row.name, row.admitted) == (None, "all without a quota", 7)
 
 
 def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):

@@ -41,11 +41,6 @@ def test_the_error_of_each_broker_is_reported_if_none_answers(protocol):
     assert failure(protocol, first, second) == expected
 
 
-def test_an_invalid_host_name_is_reported(protocol):
-    text = asyncio.run(broker_failure([("a..b", 9092)], None, protocol))
-    assert text.startswith("a..b:9092: ")
-
-
 def test_a_port_that_listens_without_responding_is_not_a_broker(protocol, monkeypatch):
     """It is a load balancer without brokers, or a broker that hangs."""
     monkeypatch.setattr(brokers, "_ANSWER_SECONDS", 0.1)

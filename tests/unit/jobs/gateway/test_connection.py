@@ -123,16 +123,6 @@ async def test_a_client_that_stops_reading_holds_back_the_broker(on):
     assert (on.client.reading, on.host.broker.reading) == (False, False)
 
 
-async def test_a_slow_broker_is_not_sent_more_than_it_takes(on):
-    """The client is read again when it takes more."""
-    on.receive(metadata(on))
-    await on.connect()
-    on.broker_side().pause_writing()
-    assert not on.client.reading
-    on.broker_side().resume_writing()
-    assert on.client.reading
-
-
 async def test_a_waiting_client_is_read_up_to_64_kib_to_detect_its_end(on):
     """This lasts while a decision is pending; then its further bytes are processed."""
     on.receive(creation(on))

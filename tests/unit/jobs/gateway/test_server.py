@@ -101,18 +101,6 @@ async def test_gateways_that_share_a_port_each_get_connections(protocol, address
             client.close()
 
 
-@pytest.mark.anyio
-async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(protocol):
-    settings = GatewaySettings(address="::", advertised_host="gw")
-    made = GatewayServer(make_context(protocol), None, None, settings, Encryption())
-    port = free_port()
-    async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
-        for host in ("127.0.0.1", "::1"):
-            socket.create_connection((host, port), 5).close()
-        with pytest.raises(BadInput, match=f":::{port} is in use"):
-            await made._listen(Listener(port, ("kafka-2", 9092)))  # noqa: SLF001
-
-
 ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.metrics.collector import JobMetrics, MetricsSource
 from jobs.metrics.endpoint import Health, ProbeResult, ServiceEndpoint
-from jobs.metrics.loops import ApplierMetrics, LoopHealth, LoopMetrics, gateway_health
+from jobs.metrics.loops import LoopHealth, LoopMetrics, gateway_health
 from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
@@ -67,19 +67,6 @@ def test_a_job_serves_metrics_while_it_runs_and_then_releases_its_port(settings)
         page(settings.metrics)
     with ServiceEndpoint(settings.metrics, "enforce"):
         assert "mutation_quota" not in page(settings.metrics)
-
-
-def test_an_applier_serves_its_counts_and_its_batches_as_those_of_a_query(settings):
-    tally = ApplierStats(topics=3, found_done=1, failed=2)
-    metrics = ApplierMetrics(settings, tally)
-    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, metrics, Well()):
-        tally.batches, tally.ended_at = 1, 100.5
-        lines = page(settings.metrics).splitlines()
-    assert {
-        'mutation_quota_applied_topics_total{outcome="found_done"} 1.0',
-        'mutation_quota_query_batches_total{query="applier"} 1.0',
-        'mutation_quota_query_last_batch_timestamp_seconds{query="applier"} 100.5',
-    } <= set(lines)
 
 
 def test_probes_are_answered_by_the_monitored_service(settings):

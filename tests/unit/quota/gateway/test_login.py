@@ -176,16 +176,6 @@ def test_the_advertised_session_lifetime_is_shorter_by_a_decision_timeout(sasl, 
     assert authenticate(on, "PLAIN", ALICE)[1]["sessionLifetimeMs"] == advertised
 
 
-def test_a_client_can_reauthenticate_on_its_connection(sasl):
-    """KIP-368: by the same user, also while other requests are answered."""
-    on = sasl(a_cluster(60_000))
-    authenticate(on, "PLAIN", ALICE)
-    assert on.call(3, 12, {"topics": []})["topics"] == []
-    authenticate(on, "PLAIN", ALICE)
-    assert on.channel.user == "alice"
-    assert on.call(3, 12, {"topics": []})["topics"] == []
-
-
 @pytest.mark.parametrize(
     ("lifetime_ms", "passed_ms", "expected"),
     [(0, 5000, [10_000]), (60_000, 0, [10_000]), (6000, 0, [4800]), (6000, 2500, [2800]), (6000, 7000, [])],
@@ -316,18 +306,6 @@ def bearer(token, before=b"", after=b""):
 def test_plain_names_the_user_between_the_nulls(message, user):
     """Or by a token, so that the users of tokens do not share a bucket."""
     assert user_of("PLAIN", (message, b"")) == user
-
-
-@pytest.mark.parametrize(
-    ("message", "user"), [(b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"), (b"n,,n=alice,r=abc,tokenauth=false", "alice")]
-)
-def test_scram_names_the_user_in_the_first_message(message, user):
-    """`=2C` is a comma and `=3D` an equals sign; the name is accepted in the second round only."""
-    exchange = SaslExchange("SCRAM-SHA-256")
-    exchange.on_client_message(message)
-    assert exchange.on_broker_message(b"r=abcdef,s=c2FsdA==,i=4096") is None
-    exchange.on_client_message(b"c=biws,r=abcdef,p=cHJvb2Y=")
-    assert exchange.on_broker_message(b"v=dmVyaWZpZXI=") == user
 
 
 def test_a_name_in_a_later_scram_message_does_not_count():

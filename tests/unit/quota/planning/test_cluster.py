@@ -26,13 +26,6 @@ def summary(compared):
     return [(difference.entity, difference.kind, difference.wanted, difference.present) for difference in compared]
 
 
-def test_a_quota_in_shadow_is_not_to_be_enforced():
-    assert wanted_rates(timeline((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, 99.0, 1000), 0)), 0) == {
-        ALICE: None,
-        BOB: 7.0,
-    }
-
-
 def test_an_entity_whose_only_change_was_cancelled_is_unknown_to_the_log():
     log = timeline((ALICE, 5.0, 100))
     log.add(QuotaCancellation(ALICE, 100))
@@ -77,14 +70,6 @@ def test_a_quota_stays_in_shadow_unless_the_cluster_enforces_one():
     assert step.record.altered_configs == ["controller_mutation_rate", "shadow"]
 
 
-def test_a_rate_of_zero_is_shown_as_one():
-    """A migrated cluster may have it; it is no missing rate."""
-    (difference,) = differences({ALICE: 7.0}, {ALICE: 0.0})
-    assert str(difference.drift) == (
-        "~ user-principal 'alice': controller_mutation_rate=7.0 -> controller_mutation_rate=0.0"
-    )
-
-
 def test_an_empty_name_is_no_difference():
     """Brokers refuse to set or to remove it."""
     nobody = {QuotaEntity(""): 1.0, QuotaEntity(client_id=""): 2.0, QuotaEntity("alice", ""): 3.0}
@@ -106,11 +91,6 @@ def test_quotas_invalid_here_change_nothing(rate):
 
 def notes(*changes, at=0):
     return [(note.kind, str(note)) for note in quota_notes(timeline(*changes), at, Window())]
-
-
-def test_nothing_is_reported_for_quotas_that_a_broker_can_enforce():
-    entities = (ALICE, DEFAULT, QuotaEntity("дж", "app"), QuotaEntity(client_id=None))
-    assert notes(*((entity, Quota(5.0), 0) for entity in entities)) == []
 
 
 @pytest.mark.parametrize(
@@ -191,30 +171,10 @@ SKIPPED = f"user-principal 'alice': skipped: {RATE}"
     [
         ({ALICE: 5.0, QuotaEntity(None): 1e-320}, []),
         (
-            {ALICE: 0.0},
-            [f"{SKIPPED}0.0 on the cluster admits nothing after the first request, and is not a valid quota here"],
-        ),
-        (
             {ALICE: -1.0},
             [f"{SKIPPED}-1.0 on the cluster admits nothing after the first request, and is not a valid quota here"],
         ),
         ({ALICE: math.nan}, [f"{SKIPPED}nan on the cluster admits everything, and is not a valid quota here"]),
-        (
-            {QuotaEntity(""): 1.0, QuotaEntity(client_id=""): 0.0},
-            [
-                f"client-id '': left out: {RATE}0.0 on the cluster applies to nobody, since a name is empty",
-                f"user-principal '': left out: {RATE}1.0 on the cluster applies to nobody, since a name is empty",
-            ],
-        ),
-        (
-            {QuotaEntity("CN%3Dfrank"): 5.0},
-            [
-                (
-                    "user-principal 'CN%3Dfrank': probably nobody's name: leave out User:, spaces around it and "
-                    "percent-encoding; groups have no quotas"
-                )
-            ],
-        ),
     ],
 )
 def test_rates_of_a_cluster_that_are_left_out_or_apply_to_nobody_are_named(rates, expected):

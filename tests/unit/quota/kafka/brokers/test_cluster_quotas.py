@@ -113,14 +113,6 @@ def test_a_rejected_change_is_reported_with_the_brokers_reason(protocol, broker)
         cluster(protocol, running.address).push(rates)
 
 
-def test_a_change_is_pushed_once_the_cluster_shows_it(protocol, broker):
-    """A broker learns of it from the controller with a delay."""
-    shown = iter([described(), described(entry([("user", "alice")], controller_mutation_rate=5.0))])
-    running = broker({ALTER: altered, DESCRIBE: lambda _: next(shown)})
-    cluster(protocol, running.address).push({ALICE: 5.0, BOB: None})
-    assert [key for key, _ in running.requests if key in {ALTER, DESCRIBE}] == [ALTER, DESCRIBE, DESCRIBE]
-
-
 class ThirdTime:
     """A time limit that has passed when it is asked for the third time."""
 
