@@ -133,9 +133,7 @@ def _resolve(recorded: Decision, quotas: CallbackTimeline, policy: Policy) -> Re
 
 def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucket | None:  # noqa: FBT001
     """Return the bucket before its first request, with the recorded tokens; None if it differs or was full."""
-    if not same_bucket or recorded.quota is None or recorded.tokens_before is None:
+    quota, tokens = recorded.applied_quota, recorded.tokens_before
+    if not same_bucket or quota is None or tokens is None or tokens >= window.burst(quota.rate, quota.burst):
         return None
-    if recorded.tokens_before >= window.burst(recorded.quota, recorded.burst):
-        return None
-    quota = Quota(recorded.quota, recorded.burst, recorded.max_debt_ms)
-    return Bucket(recorded.tokens_before, recorded.timestamp, quota)
+    return Bucket(tokens, recorded.timestamp, quota)

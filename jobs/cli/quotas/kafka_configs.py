@@ -112,7 +112,8 @@ def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
         return [*rest, *(f"--any-{_part_option(kind)}" for kind in types)]
     if len(types) != len(names):
         raise BadInput("each --entity-type needs an --entity-name or --entity-default")
-    return [*rest, *(_short_option(_part_option(kind), name) for kind, name in zip(types, names, strict=True))]
+    named = zip(map(_part_option, types), names, strict=True)
+    return [*rest, *(f"--{part}-defaults" if name is None else f"--{part}={name}" for part, name in named)]
 
 
 def _part_option(entity_type: str) -> str:
@@ -120,10 +121,6 @@ def _part_option(entity_type: str) -> str:
     if option is None:
         raise BadInput(f"--entity-type {entity_type}: expected users or clients")
     return option
-
-
-def _short_option(option: str, name: str | None) -> str:
-    return f"--{option}-defaults" if name is None else f"--{option}={name}"
 
 
 def _next_value(tokens: Iterator[str], option: str) -> str:
