@@ -1,5 +1,9 @@
 """Requests for client quotas: what the brokers get, what the quota log gets, and the one response."""
 
+import math
+
+import pytest
+
 from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, describe_quotas
 from quota.gateway.operations import BrokerCall
 from quota.gateway.stats import GatewayStats
@@ -122,6 +126,15 @@ def test_an_entity_named_twice_is_rejected_by_its_parts_in_any_order():
     rejected = results(parts(client_id="c", user="a"), code=42, message="Ignoring duplicate entity")
     assert flow.reply(response(rejected)) is None
     assert flow.response == response(rejected)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_a_value_that_only_brokers_accept_is_rejected(value, validate_only):
+    flow = altering((parts(user="alice"), [sets(BYTES, 1.0), sets(RATE, value)]), validate_only=validate_only)
+    assert flow.reply(response(results(parts(user="alice")))) is None
+    message = "Quota controller_mutation_rate must be a finite number"
+    assert flow.response == response(results(parts(user="alice"), code=42, message=message))
 
 
 def test_an_error_of_the_brokers_after_the_log_is_the_clients():
