@@ -8,6 +8,7 @@ import pytest
 from jobs.sandbox.broker import JAVA_OPTIONS
 from jobs.storage.files import DeploymentSession
 from tests.evidence.gateway.conformance import __main__ as conformance
+from tests.evidence.gateway.conformance.overload import measure_beside_debt
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides
 from tests.evidence.gateway.cost import __main__ as cost
 from tests.evidence.gateway.cost.size import SMOKE
@@ -42,12 +43,15 @@ def test_clients_see_the_same_at_the_gateway_and_at_a_broker(where, spark):
     settings = conformance_settings(where)
     with query_of(DeploymentSession.on(spark, settings)) as query, sides(where, settings, query) as pair:
         results = conformance.play_all(pair, conformance.OFFLINE, settings, print, conformance.SMOKE_SLOW)
+        beside_debt = measure_beside_debt(pair, conformance.SMOKE_SECONDS)
 
     assert results["missing"] == {}
     assert results["wrong"] == [], "\n".join(results["wrong"])
     assert results["observations"] > 200
     assert results["decisions"] > 90
     assert {row["difference"] for row in results["differences"]} <= listed_differences()
+    assert len(beside_debt) == 4
+    assert max(row["ratio"] for row in beside_debt) < TOO_FAR
 
 
 def listed_differences():

@@ -24,6 +24,7 @@ from tests.evidence.gateway.conformance.executables import (
     streams_jars,
 )
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE
+from tests.evidence.gateway.conformance.overload import measure_beside_debt
 from tests.evidence.gateway.conformance.program import Observation, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
@@ -38,6 +39,10 @@ PROGRAMS = (*OFFLINE, *INSTALLED)
 SMOKE_SLOW = 1.5
 """Factor of the time tolerances for a busy machine."""
 
+SMOKE_SECONDS = 0.5
+_LOAD_SECONDS = 10.0
+"""How long an honest client is measured beside each load on each side."""
+
 _ALL = Program("all programs", users=0)
 _SETTLE_SECONDS = 20
 _SECONDS = 30
@@ -47,6 +52,8 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
     settings = conformance_settings(where)
     with enforcing(settings) as query, sides(where, settings, query) as pair:
         outcome = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
+        notify("measuring an honest client beside one in debt")
+        outcome["beside_debt"] = measure_beside_debt(pair, SMOKE_SECONDS if options.smoke else _LOAD_SECONDS)
     if not options.smoke:
         outcome["wrong"] += [f"{name}: {why}" for name, why in outcome["missing"].items()]
     return outcome
