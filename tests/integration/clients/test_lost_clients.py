@@ -187,7 +187,7 @@ def test_a_reader_of_answers_continues_at_the_first_one_that_remains(deployment,
         return position
 
     monkeypatch.setattr(AnswerReader, "_start", then_delete)
-    reader, received = AnswerReader(deployment, since=0), []
+    reader, received = AnswerReader(deployment, since=1), []
 
     def last():
         received.extend(new.answer.source.offset for new in reader.read())
