@@ -1,7 +1,7 @@
 """The connections to brokers: those of clients, and the gateway's own.
 
-By its own, the gateway asks for the addresses that brokers advertise, and checks whether one responds. librdkafka
-cannot do this: it connects to each address in the response, and the gateway does not listen yet.
+On its own connections, the gateway asks for the addresses that brokers advertise, and checks whether one responds.
+librdkafka cannot do this: it connects to each address in the response, and the gateway does not listen yet.
 """
 
 import asyncio

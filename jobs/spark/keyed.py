@@ -8,9 +8,11 @@ This replaces functions inside PySpark, in Python workers, for a `KeyedStage` on
 functions are not known, nothing is replaced, and the stage is an ordinary function with pandas frames.
 """
 
+import json
 import logging
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyspark
+from pyspark.serializers import pickle_protocol
 from pyspark.sql.streaming.state import GroupState
 
 from quota.errors import MutationQuotaError
@@ -25,11 +28,6 @@ from quota.errors import MutationQuotaError
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
-import json
-import pickle
-from functools import lru_cache
-
-from pyspark.serializers import pickle_protocol
 
 _log = logging.getLogger(__name__)
 

@@ -144,8 +144,10 @@ def read_again(db: duckdb.DuckDBPyConnection, read: Callable[[], Iterator[T]]) -
             count += 1
     except duckdb.OutOfMemoryException:
         db.execute(f"SET memory_limit = '{_MORE_MEMORY}'")
-        yield from islice(read(), count, None)
-        db.execute(f"SET memory_limit = '{_MEMORY}'")
+        try:
+            yield from islice(read(), count, None)
+        finally:
+            db.execute(f"SET memory_limit = '{_MEMORY}'")
 
 
 def _date_of(moment: int | None) -> date | None:

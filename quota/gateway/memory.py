@@ -139,11 +139,11 @@ class Turns:
 
     def __init__(self) -> None:
         self._turns: dict[str, OrderedDict[int, int]] = {}
-        """The end of the time of each call that runs or waits, by user and by the call's number."""
+        """The end of the time of each call that runs or waits, by name and by the call's number."""
 
     @contextmanager
     def take(self, names: Iterable[str], ends_at: int, clock: Callable[[], int]) -> Iterator[PlacesAhead]:
-        """Take a turn behind all earlier ones for these names, for the block, at most until `ends_at` [epoch ms].
+        """Take a turn behind all earlier ones for these names, for the block, at most until `ends_at` [ms of `clock`].
 
         It is taken for all of them at once, so that no two turns wait for each other.
         """

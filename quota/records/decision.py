@@ -268,11 +268,14 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 def as_received(decision: Decision, received_at: int) -> Decision:
-    """Return a decision as of the time of its own record (epoch ms), if the request's time is later: it is wrong."""
+    """Return a decision as of the time of its own record (epoch ms), if the request's time is later: it is wrong.
+
+    The times of the bucket before it are as wrong, and are left out.
+    """
     if decision.timestamp <= received_at:
         return decision
     retry_at = received_at + decision.throttle_time_ms
-    return msgspec.structs.replace(decision, timestamp=received_at, retry_at=retry_at)
+    return msgspec.structs.replace(decision, timestamp=received_at, retry_at=retry_at, bucket_before=None)
 
 
 _decoder = msgspec.json.Decoder(Decision)

@@ -59,7 +59,7 @@ class AuditSettings(Section):
     keep_days: dict[ExpiringTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
     """Days, up to 36,500, for which rows of `decisions` or `dead_letters` are retained; all without an entry.
 
-    Quota changes are always retained: they are few, and explain decisions.
+    Quota changes are always retained: they are few, and a backtest decides requests by the quotas of their time.
     """
 
 

@@ -10,7 +10,7 @@ class Decisions(msgspec.Struct, frozen=True):
     """The output of `decisions list`."""
 
     decisions: list[Decision]
-    """The newest decisions, in the order of their requests' times."""
+    """The newest decisions, in the order of their requests: by time, and within a partition by offset."""
     newest_at: int | None = None
     """The time of the newest request in the audit, of any client, epoch ms: later decisions follow."""
 

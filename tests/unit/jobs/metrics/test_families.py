@@ -28,7 +28,7 @@ from quota.records.quota_log import Window
 from quota.records.record import Source
 from quota.wire.headers import RequestHeader
 from quota.wire.protocol import ApiKey
-from tests.support.factories import decided
+from tests.support.factories import decide_all, decided, resolved
 from tests.support.monitoring import samples
 
 PROGRESS = FinishedBatch(
@@ -298,6 +298,18 @@ def test_each_latency_counts_in_all_bounds_that_it_does_not_exceed_and_a_negativ
     assert latencies.total_ms == 50 + 51 + 200 + 60_000 + 60_001
 
 
+HOUR_MS = 3_600_000
+
+
+def test_a_bucket_whose_decisions_are_all_dated_ahead_gains_from_their_receipt():
+    """Of 500 tokens 40 are spent within 100 ms, and 5 s at 5 a second come back."""
+    account = DecisionTotals(Window(), 10)
+    for decision in decide_all(resolved(20, at=HOUR_MS), resolved(20, at=HOUR_MS + 100))[1]:
+        account.record(decision, 1000)
+    (tenant,) = account.tenants.busiest(1000)
+    assert tenant.tokens(6000) == 500 - 20 + 0.5 - 20 + 25
+
+
 def test_a_decision_dated_ahead_counts_from_its_receipt():
     """One of ten minutes' decisions is dated an hour ahead; the rate is that of the last 11 s, and ends with them."""
     start, account = 6_400_000, DecisionTotals(Window(), 10)
@@ -310,9 +322,6 @@ def test_a_decision_dated_ahead_counts_from_its_receipt():
     assert tenant.tokens(start + 605_000) == 55  # 54 after one mutation
     assert tenant.rate(start + 620_000) == 0
     assert account.tenants.busiest(start + 600_000 + 3_600_000) == []
-
-
-HOUR_MS = 3_600_000
 
 
 def tenant_of(*decisions):
