@@ -90,7 +90,7 @@ def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
     with closing(CallbackTimeline(settings.quota.callbacks)) as quotas:
         for entry in entries:
             quotas.add(to_change(entry.record, entry.timestamp))
-        return counted.report(quotas, "Topic mutations", origin)
+        return counted.report(quotas, "Topic mutations", origin, audited=True)
 
 
 def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: Path | None) -> Report:
@@ -174,8 +174,8 @@ class _Counted:
                 self._requests += 1
                 self.has_callback = self.has_callback or decision.callback is not None
 
-    def report(self, quotas: CallbackTimeline, title: str, origin: str) -> Report:
-        """Return the report, whose buckets are those at its end."""
+    def report(self, quotas: CallbackTimeline, title: str, origin: str, *, audited: bool = False) -> Report:
+        """Return the report, whose buckets are those at its end; commands find the decisions of the audit's tables."""
         self.state.refresh(self._last, quotas, changed=True)
         data = self.state.news(View(), self._last)
         rejected = self.state.news(View(only_rejected=True), self._last)["decisions"]
@@ -190,7 +190,7 @@ class _Counted:
             f"{origin} Made {_minute(now_ms())} UTC by mutation-quota {__version__}.",
             _format_width(self._width),
         )
-        about = {"now": self._last, "from": self._start, "to": end, "user": self._user}
+        about = {"now": self._last, "from": self._start, "to": end, "user": self._user, "audited": audited}
         return Report(save_page(heading, self._width, data | about), self._requests, self._start, end)
 
     def _has(self, change: DescribedChange) -> bool:

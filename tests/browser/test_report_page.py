@@ -7,9 +7,10 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from jobs.dashboard.report import ReportScope, report_on_tables
+from jobs.dashboard.report import ReportScope, report_on_file, report_on_tables
 from quota.settings import load_settings
 from tests.browser.window import console_messages, painted, requested_urls, rows, text, tiles
+from tests.support.factories import request_at
 from tests.support.tables import DAY, HOUR, change, decision, letter, write_tables
 from tests.support.waiting import until
 
@@ -100,8 +101,20 @@ def test_a_period_and_the_rejected_ones_are_selected_in_the_page(page):
     period = "Charts and decisions are of 2026-11-21 01:00:00 to 2026-11-21 01:01:00 UTC."
     until(lambda: text(driver, "#period").startswith(period))
     assert "0.283 mutations/s admitted and 0.667 rejected" in text(driver, "#load-text")  # of a minute
+    driver.execute_script("location.hash = arguments[0]", f"#from={DAY + 60_000}&to={DAY + HOUR}")
+    until(lambda: "mutation-quota decisions list has all" in text(driver, "#decisions-table"))
     driver.find_element(By.ID, "period-end").click()
-    until(lambda: len(rows(driver, "decisions-table")) == 2)
+    until(lambda: len(rows(driver, "decisions-table")) == 5)
+
+
+def test_no_command_is_shown_for_a_decision_of_a_file(browser, tmp_path):
+    requests, file = tmp_path / "requests.jsonl", tmp_path / "report.html"
+    requests.write_bytes(request_at(DAY, 5, 80))
+    settings = load_settings([], environment={}, with_default_file=False)
+    file.write_text(report_on_file(settings, str(requests), ReportScope(), None).page, encoding="utf-8")
+    browser.get(file.as_uri())
+    browser.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
+    until(lambda: text(browser, "#dialog-body").startswith("It is of a file"))
 
 
 def labels_above_lines(driver):

@@ -176,6 +176,7 @@ function showDecisions(again) {
 
 // The page has the newest decisions: what is older is in the audit's tables.
 function noDecisions() {
+  if (SAVED) return noneListed();
   const oldest = held.news.oldest;
   if (oldest === null) return "No decisions in the last hour.";
   if (!period() && !["filter", "rejected"].some((key) => address.has(key))) return "No decisions yet.";

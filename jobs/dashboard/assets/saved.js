@@ -15,7 +15,9 @@ function decisionsOf(key) {
 }
 
 function openExplanation(id) {
-  openDialog(`Decision ${id}`, () => [sentence("This command explains it from the audit's tables:"), element("pre", {}, `mutation-quota explain ${id}`)]);
+  openDialog(`Decision ${id}`, () => saved.audited
+    ? [sentence("This command explains it from the audit's tables:"), element("pre", {}, `mutation-quota explain ${id}`)]
+    : [sentence("It is of a file: mutation-quota simulate decides the file's requests, and prints each decision.")]);
 }
 
 // The decisions to list: of the period in the address, and those that were rejected or throttled if only they are wanted.
@@ -24,6 +26,10 @@ function listed() {
   return held.decisions.filter((each) => each.at >= from && each.at < to &&
     (!address.has("rejected") || each.outcome !== "ADMITTED" || each.wait > 0));
 }
+
+// Only the newest decisions are listed; the charts count all.
+const noneListed = () => "None of the decisions listed in this page" +
+  (saved.audited ? "; mutation-quota decisions list has all." : ".");
 
 take(saved);
 begin();
