@@ -85,7 +85,7 @@ def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
             for error, at in letters or ():
                 counted.state.record_letter(error, at)
             entries = read_quota_log(settings, last, with_clusters=counted.has_callback)
-    counted.state.add_changes(entries)
+    counted.state.add_changes(entries, counted.lists)
     origin = f"Of the audit's tables in {settings.storage.root}, for Kafka at {settings.kafka.bootstrap_servers}."
     with closing(CallbackTimeline(settings.quota.callbacks)) as quotas:
         for entry in entries:
@@ -159,7 +159,7 @@ class _Counted:
         self._user, self._last = user, last
         self._only_counted = count - KEPT_DECISIONS
         self._width = _width_over(first, last)
-        self._start = first // self._width * self._width
+        self._start, self._end = first // self._width * self._width, last // self._width * self._width + self._width
         self._requests = 0
         self.has_callback = False
         """Whether a callback has resolved a quota."""
@@ -181,20 +181,19 @@ class _Counted:
         rejected = self.state.news(View(only_rejected=True), self._last)["decisions"]
         newest = {decision.id for decision in data["decisions"]}
         data["decisions"] += [decision for decision in rejected if decision.id not in newest]
-        end = self._last // self._width * self._width + self._width
-        data["changes"] = [change for change in data["changes"] if self._start <= change.at < end and self._has(change)]
         whose = "" if self._user is None else f" of user {quoted(self._user)}"
         heading = Heading(
             f"{title}{whose}",
-            f"{_minute(self._start)} to {_minute(end)} UTC, in intervals of {_format_width(self._width)}.",
+            f"{_minute(self._start)} to {_minute(self._end)} UTC, in intervals of {_format_width(self._width)}.",
             f"{origin} Made {_minute(now_ms())} UTC by mutation-quota {__version__}.",
             _format_width(self._width),
         )
-        about = {"now": self._last, "from": self._start, "to": end, "user": self._user, "audited": audited}
-        return Report(save_page(heading, self._width, data | about), self._requests, self._start, end)
+        about = {"now": self._last, "from": self._start, "to": self._end, "user": self._user, "audited": audited}
+        return Report(save_page(heading, self._width, data | about), self._requests, self._start, self._end)
 
-    def _has(self, change: DescribedChange) -> bool:
-        return self._user is None or change.user in (None, self._user)
+    def lists(self, change: DescribedChange) -> bool:
+        """Return whether a change of quotas is one of the period that concerns the user."""
+        return self._start <= change.at < self._end and (self._user is None or change.user in (None, self._user))
 
 
 def _width_over(first: int, last: int) -> int:

@@ -4,6 +4,7 @@ import math
 import secrets
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -200,12 +201,14 @@ class PageState:
             if at >= self._letter[0]:
                 self._letter = at, printable(error)[:_LETTER_CHARS]
 
-    def add_changes(self, entries: list[QuotaLogEntry]) -> None:
-        """Add records of the quota log, in its order."""
+    def add_changes(
+        self, entries: list[QuotaLogEntry], is_listed: Callable[[DescribedChange], bool] = lambda _: True
+    ) -> None:
+        """Add records of the quota log, in its order; the newest changes that are to be listed are kept."""
         with self._lock:
             self._seq += 1
             described = [self._describer.add(entry) for entry in entries]
-            self._changes += [(self._seq, change) for change in described if change is not None]
+            self._changes += [(self._seq, change) for change in described if change is not None and is_listed(change)]
             del self._changes[:-_MAX_CHANGES]
             self._entries = [*self._entries, *entries]
 

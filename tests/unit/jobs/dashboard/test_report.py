@@ -182,6 +182,12 @@ def test_a_report_on_one_user_has_their_requests_and_relevant_changes(report):
     assert len(data["changes"]) == 2
 
 
+def test_later_changes_of_others_displace_none_of_a_users_report(report):
+    changes = [change(START, user="bob"), *(change(START + offset) for offset in range(1, 202))]
+    data = report(ReportScope(user="bob"), decisions=[decision(START + 300, user="bob", admitted=[1])], changes=changes)
+    assert len(data["changes"]) == 1
+
+
 @pytest.mark.parametrize(
     ("scope", "start", "admitted"),
     [
