@@ -100,7 +100,7 @@ def report_on_file(settings: Settings, file: str, scope: ReportScope, quotas: Pa
         first, last, count = _bounds(requests, scope.user)
         counted = _Counted(settings, first, last, scope.user, count)
         if tried is None:
-            counted.count((as_answered(decision), None) for decision in requests)
+            counted.count((_as_answered(decision), None) for decision in requests)
             origin = f"Of the requests in {_named(file)}, and the cluster's answers to them."
             return counted.report(CallbackTimeline(), "Topic mutations", origin)
         requests.quotas = tried
@@ -216,7 +216,7 @@ def _minute(ms: int) -> str:
     return format_time(ms)[:16].replace("T", " ")
 
 
-def as_answered(decision: Decision) -> Decision:
+def _as_answered(decision: Decision) -> Decision:
     """Return a decision with the cluster's answer, if its request was observed.
 
     Without a quota, buckets are not shared: each sender (user and client-id) has its own tags.

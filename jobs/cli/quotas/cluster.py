@@ -262,9 +262,7 @@ def _print_notes(notes: Sequence[Note]) -> None:
     for note in notes:
         counts[note.kind] += 1
         if counts[note.kind] <= _MAX_PRINTED:
-            print(f"warning: {note}", file=sys.stderr)
+            print_warnings([str(note)])
     for kind, count in counts.items():
         if count > _MAX_PRINTED:
-            print(
-                f"warning: and {count - _MAX_PRINTED} more notes of kind {kind} (-o json prints all)", file=sys.stderr
-            )
+            print_warnings([f"and {count - _MAX_PRINTED} more notes of kind {kind} (-o json prints all)"])

@@ -1,4 +1,4 @@
-"""A writer of the quota log: each change of quotas, callback or cluster metadata is a record."""
+"""Writers of the quota log, for commands and for the gateway (`LoggedRates`): each change is a record."""
 
 import asyncio
 import getpass
