@@ -177,8 +177,8 @@ def explain_decision(settings: Settings, decision_id: str) -> Explanation:
         return explain(decision)
 
 
-def find_newest(settings: Settings, selection: Selection) -> tuple[str, int | None]:
-    """Return the id of the newest decision of a selection, and the time of the newest one of all (epoch ms)."""
+def explain_newest(settings: Settings, selection: Selection) -> tuple[Explanation, int | None]:
+    """Explain the newest decision of a selection; also return the time of the newest one of all (epoch ms)."""
     with read_errors(settings):
         decisions = AuditedDecisions(settings)
         newest_at = decisions.newest_at()
@@ -187,7 +187,7 @@ def find_newest(settings: Settings, selection: Selection) -> tuple[str, int | No
         names = {"user": selection.user, "client-id": selection.client_id, "topic": selection.topic}
         whose = format_tags({part: name for part, name in names.items() if name is not None})
         raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {_reach(settings, newest_at)}")
-    return newest[0].decision_id, newest_at
+    return explain(newest[0]), newest_at
 
 
 def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:

@@ -112,13 +112,14 @@ def explain(
     if last == (decision_id is not None) or (selected and not last):
         raise BadInput("which decision? give its ID, or --last, which takes --user, --client and --topic")
     settings = where.read()
-    from jobs.audit.decisions import Selection, explain_decision, find_newest
+    from jobs.audit.decisions import Selection, explain_decision, explain_newest
     from quota.explanation.explanation_text import explanation_lines
 
     newest_at = None
     if decision_id is None:
-        decision_id, newest_at = find_newest(settings, Selection(user, client, topic, rejected=True))
-    explanation = explain_decision(settings, decision_id)
+        explanation, newest_at = explain_newest(settings, Selection(user, client, topic, rejected=True))
+    else:
+        explanation = explain_decision(settings, decision_id)
 
     def lines() -> None:
         for text, indent in explanation_lines(explanation, now_ms()):
