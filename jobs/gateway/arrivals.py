@@ -6,8 +6,9 @@ from asyncio.sslproto import AppProtocolState, SSLProtocol
 from ipaddress import ip_address
 from typing import cast
 
-from jobs.gateway.connection import ClientConnection, Connections, now_monotonic_ms
+from jobs.gateway.connection import ClientConnection, Connections
 from jobs.gateway.encryption import reason_of
+from quota.kafka.timing import now_monotonic_ms
 from quota.wire.protocol import Address
 
 

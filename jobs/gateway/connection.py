@@ -16,6 +16,7 @@ from quota.gateway.context import GatewayContext
 from quota.gateway.pipeline import ChannelError
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
+from quota.kafka.timing import now_monotonic_ms
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.wire.protocol import Address
 
@@ -417,8 +418,3 @@ class Connections:
             if connection is not None:
                 connection.run(connection.channel.resume)
         self.watch_mutes()
-
-
-def now_monotonic_ms() -> int:
-    """Return the time of the clock by which channels are muted [ms]."""
-    return time.monotonic_ns() // 1_000_000

@@ -3,7 +3,6 @@
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -25,7 +24,7 @@ from quota.kafka.tasks import (
     needs_topic,
     result_without_call,
 )
-from quota.kafka.timing import Backoff, Deadline
+from quota.kafka.timing import Backoff, Deadline, now_monotonic_ms, now_ms
 from quota.kafka.topics.topic_admin import Topic, describe_topics
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
@@ -55,10 +54,6 @@ class Stopped(Exception):
 def _call_seconds(left: float) -> float:
     """Return the time limit of a call when so much time is left [s]."""
     return min(max(left, _MIN_CALL_SECONDS), _MAX_CALL_SECONDS)
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 class Target:
@@ -105,7 +100,7 @@ class Target:
         """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
         topics, _ = self._describe(names, _call_seconds(seconds))
         with self._lock:
-            now, recent = _monotonic_ms(), self._recent
+            now, recent = now_monotonic_ms(), self._recent
             changed = {name for name in names if recent.find(name, NO_ID, now) or recent.is_gone(name, now)}
         return {name: topic.topic_id for name, topic in topics.items() if name not in changed}
 
@@ -113,7 +108,7 @@ class Target:
         """Return the numbers of partitions that a broker reports, corrected by what was carried out just now."""
         counts = {name: len(topics[name].partitions) for name in names if name in topics}
         with self._lock:
-            now = _monotonic_ms()
+            now = now_monotonic_ms()
             for name in names:
                 recent = self._recent.find(name, NO_ID, now)
                 if recent is not None:
@@ -156,7 +151,7 @@ class Target:
             partitions = task.partitions_after
             with self._lock:
                 record = self._recent.record_deletion if partitions is None else self._recent.record
-                record(ExistingTopic(task.name, NO_ID, partitions or 0), _monotonic_ms())
+                record(ExistingTopic(task.name, NO_ID, partitions or 0), now_monotonic_ms())
         return answer
 
     def _attempt(self, tasks: Sequence[Task], seconds: float) -> _Answers:
@@ -174,8 +169,8 @@ class Target:
 
     def _before_call(self, tasks: Sequence[Task], seconds: float) -> _Answers:
         """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
-        now_ms = time.time() * 1000
-        names = [task.name for task in tasks if needs_topic(task, now_ms)]
+        now = now_ms()
+        names = [task.name for task in tasks if needs_topic(task, now)]
         known, problems = self._describe(names, seconds)
         current = self._corrected(known, names)
         answers: _Answers = {}
@@ -186,7 +181,7 @@ class Target:
             if task.maybe_done and task.topic_id and task.name in known and known[task.name].topic_id != task.topic_id:
                 answers[task.name] = TopicResult(task.name, found_done=True)  # it was deleted, and created again
                 continue
-            result = result_without_call(task, current.get(task.name), now_ms)
+            result = result_without_call(task, current.get(task.name), now)
             if result is not None:
                 answers[task.name] = result
         return answers

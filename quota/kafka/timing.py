@@ -10,6 +10,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def now_monotonic_ms() -> int:
+    """Return the time of the monotonic clock [ms]."""
+    return time.monotonic_ns() // 1_000_000
+
+
 class Deadline:
     """A moment in the future that several waits share."""
 

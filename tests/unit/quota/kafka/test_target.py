@@ -32,7 +32,7 @@ class FakeCluster:
 def clock(monkeypatch):
     """The time, which a test sets [ms]."""
     clock = SimpleNamespace(ms=100_000)
-    monkeypatch.setattr(module, "_monotonic_ms", lambda: clock.ms)
+    monkeypatch.setattr(module, "now_monotonic_ms", lambda: clock.ms)
     return clock
 
 
