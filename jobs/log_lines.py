@@ -186,10 +186,8 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
         log_as_json(program)
 
 
-def set_verbose(*, verbose: bool) -> None:
-    """Log at level `debug`, if the option is given."""
-    if not verbose:
-        return
+def log_verbosely() -> None:
+    """Log at level `debug`."""
     if os.environ.get(_RUST_LOG) == _QUIET:
         os.environ[_RUST_LOG] = "warn"
     for name in _OWN:

@@ -14,7 +14,7 @@ import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from jobs.cli.output import OutputOptions, print_text
-from jobs.log_lines import log_as_json, set_verbose
+from jobs.log_lines import log_as_json, log_verbosely
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.timing import now_ms
@@ -120,7 +120,8 @@ class SettingsOptions:
 
     def read_with_origins(self, *more: Override) -> LoadedSettings:
         """Load the settings as `read` does, with the origin of each value."""
-        set_verbose(verbose=self.verbose)
+        if self.verbose:
+            log_verbosely()
         return load_with_origins(*self._selected(*more))
 
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:

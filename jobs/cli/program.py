@@ -37,7 +37,7 @@ from jobs.cli.quotas import files as quota_files
 from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.kafka_configs import EntityCommand
 from jobs.installation import missing_package, version_lines
-from jobs.log_lines import logs_as_json, set_verbose, start_log
+from jobs.log_lines import log_verbosely, logs_as_json, start_log
 from jobs.signals import exit_interrupted, watch_interrupts
 from quota.errors import BadInput, MutationQuotaError
 from quota.text import escaped
@@ -268,7 +268,8 @@ def _store_global_options(
 ) -> None:
     """Store the options that precede a command, for `SettingsOptions.read`."""
     del version  # it has been printed
-    set_verbose(verbose=verbose)
+    if verbose:
+        log_verbosely()
     context.obj = (overrides or [], settings_file)
     _require_command(context)
 

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.log_lines import JsonFormatter, set_verbose, start_log
+from jobs.log_lines import JsonFormatter, log_verbosely, start_log
 from jobs.spark.failures import QueryFailed
 from tests.support.programs import command_line, run
 
@@ -188,5 +188,6 @@ def test_deltalake_logs_only_errors_by_default(monkeypatch, given, verbose, leve
         monkeypatch.delenv("RUST_LOG")
     monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
     start_log("test")
-    set_verbose(verbose=verbose)
+    if verbose:
+        log_verbosely()
     assert os.environ["RUST_LOG"] == level
