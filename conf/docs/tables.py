@@ -64,16 +64,6 @@ def topic_commands() -> Iterator[str]:
     yield "```"
 
 
-def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
-    """Return the partitions and configs of the topics that a page's commands create."""
-    commands = page.replace("\\\n", "")
-    topics = re.findall(r"^topics --create --topic (\S+) --partitions (\d+)(.*)$", commands, re.MULTILINE)
-    return {
-        name: (int(partitions), dict(re.findall(r"--config ([\w.]+)=(\S+)", configs)))
-        for name, partitions, configs in topics
-    }
-
-
 _TABLES = {
     "decisions": tables.DECISIONS,
     "dead_letters": tables.DEAD_LETTERS,

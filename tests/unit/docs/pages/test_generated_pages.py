@@ -7,7 +7,6 @@ from typer.main import get_command
 
 from conf.docs.__main__ import DOCS, pages
 from conf.docs.markdown import table
-from conf.docs.tables import parse_commands
 from jobs.cli.program import app
 from quota.kafka.topics.preparation import faults
 from quota.kafka.topics.specs import topic_specs
@@ -48,6 +47,16 @@ def test_each_command_has_a_section():
         for path in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
     ]
     assert sorted(headings) == sorted(names)
+
+
+def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
+    """Return the partitions and configs of the topics that a page's commands create."""
+    commands = page.replace("\\\n", "")
+    topics = re.findall(r"^topics --create --topic (\S+) --partitions (\d+)(.*)$", commands, re.MULTILINE)
+    return {
+        name: (int(partitions), dict(re.findall(r"--config ([\w.]+)=(\S+)", configs)))
+        for name, partitions, configs in topics
+    }
 
 
 def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
