@@ -37,7 +37,8 @@ from jobs.sandbox.traffic import (
     unmodified_clients,
 )
 from jobs.services.gateway import serve_gateway
-from jobs.services.spark import claimed_deployment, observing, start_queries
+from jobs.services.spark import claimed_deployment
+from jobs.services.streaming import observing, start_queries
 from jobs.signals import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import jvm_pid, kill_jvm

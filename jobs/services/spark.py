@@ -1,25 +1,16 @@
-"""Spark for a deployment: its session, the claims on the topics and the storage root, and the queries that run."""
+"""Spark for a deployment: its session, and the claims on the topics and the storage root."""
 
 import logging
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql.streaming.query import StreamingQuery
-
-from jobs.audit.query import start_audit
-from jobs.audit.upkeep_schedule import stopping_upkeep
-from jobs.enforce.query import start_enforce
-from jobs.metrics.queries import QueryObserver
 from jobs.query_names import AUDIT, ENFORCE
-from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
 from jobs.spark.failures import query_errors
-from jobs.spark.queries import await_queries, stop_after_batch, stop_all
+from jobs.spark.queries import stop_all
 from jobs.spark.session import jvm_pid, kill_jvm, spark_session
 from jobs.storage.deployment import Deployment, TopicGone, claim_storage, claim_topics
 from jobs.storage.files import DeploymentSession, open_files
@@ -31,7 +22,6 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
-from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
 
@@ -114,33 +104,3 @@ def _claim(session: DeploymentSession, topic_ids: Mapping[str, str], needed: Seq
             "prepare creates them and prints the ACLs"
         )
     return deployment
-
-
-def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[StreamingQuery]:
-    """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
-    # The audit starts first: it has more checks that may fail.
-    audits = [start_audit(session, failures=failures)] if session.settings.enforce.with_audit else []
-    return [start_enforce(session), *audits]
-
-
-def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[], None]:
-    """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
-    checkpoint = CheckpointMonitor(session.files, observer, ENFORCE, STATE_VERSION, session.deployment)
-    user_topics = UserTopicsMonitor(session.files, session.settings, session.topics)
-
-    def poll() -> None:
-        observer.poll()
-        checkpoint.poll()
-        user_topics.poll()
-
-    return poll
-
-
-def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
-    """Log the names of the queries and run them (`jobs.spark.queries.await_queries`), unless `stop` is set already."""
-    if stop.is_set():
-        stop_after_batch(queries)
-        raise KeyboardInterrupt
-    _log.info("running: %s", ", ".join(query.name for query in queries))
-    with stopping_upkeep(stop):
-        await_queries(stop, queries, poll)

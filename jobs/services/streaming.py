@@ -1,18 +1,27 @@
 """The services that are streaming queries: enforce, which decides requests, and audit, which writes the tables."""
 
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from jobs.audit.query import start_audit
+from jobs.audit.upkeep_schedule import stopping_upkeep
 from jobs.buckets.saved import SavedBuckets, read_buckets
 from jobs.buckets.store import check_restorable, restore_buckets
 from jobs.enforce.query import start_enforce
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.query_names import AUDIT, ENFORCE
-from jobs.services.spark import check_root, claimed_deployment, observing, run_queries, start_queries
+from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
+from jobs.services.spark import check_root, claimed_deployment
 from jobs.signals import stop_signals
 from jobs.spark.failures import query_errors
+from jobs.spark.queries import await_queries, stop_after_batch
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import DeploymentSession
@@ -20,6 +29,9 @@ from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.instance import check_callbacks
 from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
+
+_log = logging.getLogger(__name__)
 
 
 def run_enforce(
@@ -94,3 +106,33 @@ def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None,
     name = current_folder(files, ENFORCE)
     folder = f"{files.root}/{name}" if files.names(name) else None
     return folder, len(saved.buckets) if saved else None
+
+
+def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[StreamingQuery]:
+    """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
+    # The audit starts first: it has more checks that may fail.
+    audits = [start_audit(session, failures=failures)] if session.settings.enforce.with_audit else []
+    return [start_enforce(session), *audits]
+
+
+def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[], None]:
+    """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
+    checkpoint = CheckpointMonitor(session.files, observer, ENFORCE, STATE_VERSION, session.deployment)
+    user_topics = UserTopicsMonitor(session.files, session.settings, session.topics)
+
+    def poll() -> None:
+        observer.poll()
+        checkpoint.poll()
+        user_topics.poll()
+
+    return poll
+
+
+def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
+    """Log the names of the queries and run them (`jobs.spark.queries.await_queries`), unless `stop` is set already."""
+    if stop.is_set():
+        stop_after_batch(queries)
+        raise KeyboardInterrupt
+    _log.info("running: %s", ", ".join(query.name for query in queries))
+    with stopping_upkeep(stop):
+        await_queries(stop, queries, poll)

@@ -39,9 +39,9 @@ class Process(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A run of a job that holds a lease, according to the file of the lease."""
+    """A process of a job that holds a lease, according to the file of the lease."""
 
-    run: str
+    id: str = msgspec.field(name="run")
     """A random id."""
     host: str
     machine: str | None
@@ -49,7 +49,7 @@ class Holder(msgspec.Struct, frozen=True):
     program: Process
     jvm: Process
     started_at: int
-    """The start of the run, epoch ms by the clock of the host."""
+    """The start of the process, epoch ms by the clock of the host."""
     lease_seconds: float | None = None
     """The duration of its lease [s]; None before it has one."""
     renewals: int = 0

@@ -58,9 +58,9 @@ class _LeaseFile(NamedTuple):
             return None
 
     def is_of(self, holder: Holder) -> bool:
-        """Return whether this run of a job wrote it, and has not released the lease since."""
+        """Return whether this holder wrote it, and has not released the lease since."""
         writer = self.holder
-        return writer is not None and writer.run == holder.run and not writer.ended
+        return writer is not None and writer.id == holder.id and not writer.ended
 
 
 class Clock:

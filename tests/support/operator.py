@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.metrics.queries import QueryObserver
-from jobs.services.spark import observing
+from jobs.services.streaming import observing
 from jobs.spark.failures import with_operator_advice
 from jobs.spark.queries import await_queries
 from jobs.storage.checkpoint import current_folder

@@ -50,7 +50,7 @@ def here():
 
 
 def elsewhere(host="other-host"):
-    return msgspec.structs.replace(here(), host=host, machine="another", run=host)
+    return msgspec.structs.replace(here(), host=host, machine="another", id=host)
 
 
 def lease_of(store, me, seconds=SECONDS, clock=None):
