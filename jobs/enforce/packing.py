@@ -10,18 +10,15 @@ from typing import Any
 
 import msgspec
 
-from quota.admission.order import Position, in_order
-from quota.admission.policy import Policy
-from quota.admission.resolve import parse_valid
 from quota.algorithms.deduplication import AdmittedRequests
 from quota.algorithms.token_bucket import Bucket, Clock
 from quota.records import codec
-from quota.records.dead_letter import DeadLetter, make_dead_letter
+from quota.records.dead_letter import DeadLetter
 from quota.records.levels import Resolution, ResolvedRequest
 from quota.records.quota_log import Quota
 from quota.records.record import Record, Source
 
-_BUCKET_PREFIX = '["'
+BUCKET_PREFIX = '["'
 """The beginning of a bucket's key, which is JSON; the key of records without a bucket is their partition: [3]."""
 
 _CACHED_BYTES = 4096
@@ -63,32 +60,13 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
     return {"bucket": bucket, "request": _encode(packed)}
 
 
-def requests_in_order(
-    key: str, packed: Iterable[bytes], policy: Policy
-) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
-    """Yield the record key of each request of a key (`schemas.buckets.RESOLVED`), and the request or the dead letter.
-
-    Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket come in
-    any order, and are sorted before they are parsed, when they take a fraction of the memory. Records without a bucket
-    are not sorted.
-    """
-    requests: Iterable[_Request] = map(_decode_request, packed)
-    if key.startswith(_BUCKET_PREFIX):
-        requests = in_order(
-            (Position(request.timestamp or 0, request.topic, request.partition, request.offset), request)
-            for request in requests
-        )
-    for request in requests:
-        yield request.key, _parse(request, policy)
-
-
-def _parse(request: _Request, policy: Policy) -> ResolvedRequest | DeadLetter:
-    source = Source(request.topic, request.partition, request.offset)
-    stamped = request.timestamp is not None
-    record = Record(source, request.timestamp or 0, request.value, request.key, stamped)
-    if request.resolution is None:
-        return make_dead_letter(record, request.error or "", policy.max_bytes)
-    return ResolvedRequest(record, parse_valid(record, policy), _resolution(request.resolution))
+def unpack_requests(packed: Iterable[bytes]) -> Iterator[tuple[Record, Resolution | str]]:
+    """Yield each record with its resolution, or with the error of its dead letter."""
+    for request in map(_decode_request, packed):
+        source = Source(request.topic, request.partition, request.offset)
+        stamped = request.timestamp is not None
+        record = Record(source, request.timestamp or 0, request.value, request.key, stamped)
+        yield record, (request.error or "") if request.resolution is None else _resolution(request.resolution)
 
 
 def _resolution(encoded: bytes) -> Resolution:

@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from jobs.enforce.packing import decode_bucket, encode_bucket, pack_request, requests_in_order
+from jobs.enforce.packing import BUCKET_PREFIX, decode_bucket, encode_bucket, pack_request, unpack_requests
 from jobs.spark.keyed import KeyedStage, KeyState
 from jobs.spark.worker import prepare_worker
-from quota.admission.decide import decide
+from quota.admission.decide import decide_records
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
@@ -87,11 +87,10 @@ def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], 
     prepare_worker(__name__)
     algorithm = TokenBucket(config.window, config.policy.deduplication)
     before = bucket = decode_bucket(state.get) if state.exists else None
-    for record_key, request in requests_in_order(key, requests, config.policy):
-        if isinstance(request, DeadLetter):
-            yield config.dead_letters_topic, record_key, codec.encode(request)
-        else:
-            bucket, decision = decide(bucket, request, algorithm)
-            yield config.decisions_topic, record_key, codec.encode(decision)
+    records, of_bucket = unpack_requests(requests), key.startswith(BUCKET_PREFIX)
+    decided = decide_records(before, records, algorithm, config.policy, of_bucket=of_bucket)
+    for bucket, record, answer in decided:  # noqa: B007 the last one is used after the loop
+        topic = config.dead_letters_topic if isinstance(answer, DeadLetter) else config.decisions_topic
+        yield topic, record.key, codec.encode(answer)
     if bucket is not None and bucket is not before:
         state.update(encode_bucket(bucket))

@@ -1,14 +1,19 @@
 """The decision: a fold over the requests of one bucket, in order (KIP-599, ADR 0002)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 import msgspec
 
+from quota.admission.order import in_order, position_of
+from quota.admission.policy import Policy
+from quota.admission.resolve import restore
 from quota.algorithms.token_bucket import Admission, told_throttle_ms
 from quota.errors import ErrorCode
+from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, Shadow, TopicDecision
-from quota.records.levels import ResolvedRequest
+from quota.records.levels import Resolution, ResolvedRequest
+from quota.records.record import Record
 from quota.records.request import MutationRequest, TopicMutation
 
 _ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None)
@@ -39,6 +44,30 @@ def decide(
     """
     state, admission = algorithm.admit(state, resolved)
     return state, decision_of(resolved, admission)
+
+
+def decide_records(
+    state: Any,  # noqa: ANN401 that of the algorithm
+    records: Iterable[tuple[Record, Resolution | str]],
+    algorithm: Admitting,
+    policy: Policy,
+    *,
+    of_bucket: bool,
+) -> Iterator[tuple[Any, Record, Decision | DeadLetter]]:
+    """Decide resolved records (`quota.admission.resolve.restore`); yield the state after each, the record, its answer.
+
+    Records of a bucket come in any order. They are put in order before they are parsed, when they take a fraction of
+    the memory.
+    """
+    if of_bucket:
+        records = in_order((position_of(record), (record, found)) for record, found in records)
+    for record, found in records:
+        resolved = restore(record, found, policy)
+        if isinstance(resolved, DeadLetter):
+            yield state, record, resolved
+        else:
+            state, decision = decide(state, resolved, algorithm)
+            yield state, record, decision
 
 
 def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:

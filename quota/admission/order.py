@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from quota.records.decision import Decision
+from quota.records.record import Record
 
 T = TypeVar("T")
 
@@ -17,10 +18,10 @@ class Position(NamedTuple):
     offset: int
 
 
-def position_of(decision: Decision) -> Position:
-    """Return the position of a decision's request in its bucket."""
-    source = decision.source
-    return Position(decision.timestamp, source.topic, source.partition, source.offset)
+def position_of(decided: Record | Decision) -> Position:
+    """Return the position of a record, or of a decision's record, in its bucket."""
+    source = decided.source
+    return Position(decided.timestamp, source.topic, source.partition, source.offset)
 
 
 class RunningOrder:

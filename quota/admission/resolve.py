@@ -72,9 +72,14 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
     return request
 
 
-def parse_valid(record: Record, policy: Policy) -> MutationRequest:
-    """Return the request of a record that `valid_request` has accepted, without validation: in a third of its time."""
-    return _identified(read_valid(record.value), record, policy)
+def restore(record: Record, found: Resolution | str, policy: Policy) -> ResolvedRequest | DeadLetter:
+    """Return what `resolve` has found for a record, by its resolution or its error; `record` has the resolved time.
+
+    The request is parsed without validation, in a third of the time.
+    """
+    if isinstance(found, str):
+        return make_dead_letter(record, found, policy.max_bytes)
+    return ResolvedRequest(record, _identified(read_valid(record.value), record, policy), found)
 
 
 def _check_limits(request: MutationRequest, policy: Policy) -> None:

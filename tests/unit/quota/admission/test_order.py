@@ -1,15 +1,11 @@
 """The order of a bucket's requests."""
 
-from quota.admission.order import Position, in_order
+from quota.admission.order import in_order, position_of
 from tests.support.factories import resolved
 
 
 def sort(requests):
-    return in_order((position(request.record), request) for request in requests)
-
-
-def position(record):
-    return Position(record.timestamp, record.source.topic, record.source.partition, record.source.offset)
+    return in_order((position_of(request.record), request) for request in requests)
 
 
 def test_requests_of_one_bucket_go_by_time_then_partition_and_in_the_order_of_their_partition():
