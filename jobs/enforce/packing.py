@@ -1,7 +1,7 @@
 """What goes through Spark, packed into bytes: a request with its quota, and the state of a bucket.
 
 PySpark converts structs value by value, in Python, but does not convert bytes, which halves the cost of a key
-(docs/decisions/programs/0003-one-stream-through-one-waist.md).
+(docs/decisions/programs/0003-the-enforcing-query.md).
 """
 
 from collections.abc import Iterable, Iterator

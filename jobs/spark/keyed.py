@@ -1,8 +1,8 @@
 """Stages for applyInPandasWithState that get Arrow data without PySpark's conversion to pandas.
 
 PySpark converts each key's rows, state and answers to pandas frames, which takes many times as long as the function
-itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of Spark's
-record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the same.
+itself (docs/decisions/programs/0003-the-enforcing-query.md). Here the rows of a key are a slice of Spark's record
+batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the same.
 
 This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only. With a release of PySpark whose
 functions are not known, nothing is replaced, and the stage is an ordinary function with pandas frames.

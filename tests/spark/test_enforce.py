@@ -118,7 +118,7 @@ def plan(spark, tmp_path_factory):
 def test_records_are_shuffled_once_and_joined_with_nothing(plan):
     """A further exchange costs a stage in each batch, and a join with a table of quotas 300 ms.
 
-    See docs/decisions/programs/0003-one-stream-through-one-waist.md.
+    See docs/decisions/programs/0003-the-enforcing-query.md.
     """
     assert len(re.findall(r"\bExchange\b", plan)) == 1
     assert not re.findall(r"\w*(?:Join|Union)\w*", plan)

@@ -138,7 +138,7 @@ def test_an_error_of_the_function_is_an_error_of_the_task():
 def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_replaced():
     """Before another one is pinned: how does it send keys and states, and what does it call?
 
-    See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
+    See docs/decisions/programs/0003-the-enforcing-query.md.
     """
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     assert f"pyspark=={keyed.RELEASE}" in project["optional-dependencies"]["spark-submit"]
