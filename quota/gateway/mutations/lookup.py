@@ -52,13 +52,12 @@ def describe(
     wanted: list[Identity] = [(name, NO_ID) for name in names]
     wanted += [(None, topic_id) for topic_id in ids]
     described = Described([], set())
-    calls = -(-len(wanted) // _TOPICS_A_CALL)
-    for pause_ms in _pauses(wait_ms, calls):
+    for pause_ms in _pauses(wait_ms, len(list(_calls(wanted)))):
         if not wanted:
             break
         missing: list[Identity] = []
-        for start in range(0, len(wanted), _TOPICS_A_CALL):
-            missing += yield from _query_broker(wanted[start : start + _TOPICS_A_CALL], recent, now, described)
+        for call in _calls(wanted):
+            missing += yield from _query_broker(call, recent, now, described)
         remembered = {identity: topic for identity in missing if (topic := recent.find(*identity, now)) is not None}
         results = yield from query_controller([topic.name for topic in remembered.values()])
         for wanted_topic, topic in list(remembered.items()):
@@ -136,6 +135,14 @@ def result_if_unknown(result: TopicResponse) -> TopicResponse:
 def _not_known_yet(name: str) -> TopicResponse:
     sentence = "the broker does not know the topic yet, so its cost is unknown; nothing was changed, retry"
     return topic_result(name, NO_ID, ErrorCode.REQUEST_TIMED_OUT, sentence)
+
+
+def _calls(wanted: Sequence[Identity]) -> Iterator[Sequence[Identity]]:
+    """Yield the topics of each call: either names or ids, since a broker ignores the names in a call with an id."""
+    for by_id in (False, True):
+        alike = [topic for topic in wanted if (topic[0] is None) == by_id]
+        for start in range(0, len(alike), _TOPICS_A_CALL):
+            yield alike[start : start + _TOPICS_A_CALL]
 
 
 def _pauses(wait_ms: int, calls: int) -> Iterator[int]:

@@ -148,7 +148,9 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayCont
     if is_silent and context.when_silent == "open":
         return _Outcome(frozenset(range(len(wanted.request.topics))), counted=_SILENT)
     is_running = f"is mutation-quota enforce running on {context.enforced_by}?"
-    if not reply.least_decision_ms:
+    if reply.error:
+        sentence = f"no decision on this mutation, so nothing was changed: {reply.error}"
+    elif not reply.least_decision_ms:
         sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; {is_running}"
     elif is_silent:
         sentence = (

@@ -71,6 +71,8 @@ class Cluster:
             for topic in requested:
                 if topic["name"] not in self.topics and topic["name"] is not None:
                     self.create(topic["name"], self.default_partitions)
+        if by_id := [topic for topic in requested if topic.get("topicId", NO_ID) != NO_ID]:
+            requested = by_id  # KafkaApis: the names are ignored then
         return answer | {"topics": [self._topic(version, topic) for topic in requested]}
 
     def _broker(self):

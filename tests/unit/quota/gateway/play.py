@@ -167,13 +167,11 @@ class Play:
         self.exchange(key, version, message)
         return self.decide(**decision)
 
-    def no_decision(self, invalid="", waited_ms=8000, job_silent_ms=10_000, least_decision_ms=0):
-        """Report that there is no decision."""
+    def no_decision(self, waited_ms=8000, **reply):
+        """Report that there is no decision, because the job is silent or as the reply says."""
         self.ports.requested.clear()
         self.ports.time += waited_ms
-        self.channel.go_on(
-            DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, job_silent_ms, least_decision_ms)
-        )
+        self.channel.go_on(DecisionReply(None, waited_ms, **{"job_silent_ms": 10_000, **reply}))
         self.serve()
 
     def give_rates(self, rates=(), error=""):

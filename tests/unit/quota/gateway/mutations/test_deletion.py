@@ -159,6 +159,19 @@ def test_a_topic_that_the_client_may_not_alter_is_awaited_briefly(play):
     assert (waited, on.ports.requested, deleted(on), errors(answer)) == (600, [], [], {"a": 3})
 
 
+@pytest.mark.parametrize("known", [topic_id(2), topic_id(9)], ids=["there", "missing"])
+def test_a_name_that_brokers_do_not_know_yet_is_awaited_beside_an_id(play, known):
+    """A broker ignores the names in a request for metadata that has an id, too."""
+    on = play(Cluster(late=3, there=1))
+    on.cluster.unseen.add("late")
+    on.cluster.unalterable.add("late")
+    on.exchange(20, 6, deletion("late", known))
+    on.cluster.unseen.clear()
+    on.end_pauses()
+    assert costs(on.decide())["late"] == 3
+    assert "late" not in on.cluster.topics
+
+
 def test_without_an_answer_of_the_controller_no_deletion_is_free(play):
     """It is busy: its error is the client's answer, and nothing is deleted."""
     on = play(Cluster(a=3, late=1))

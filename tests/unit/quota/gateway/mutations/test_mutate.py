@@ -60,6 +60,16 @@ def test_a_request_that_was_not_written_is_answered_with_the_reason(play):
     assert on.changes_seen() == []
 
 
+@pytest.mark.parametrize("when_silent", ["closed", "open"])
+def test_the_reason_why_a_request_could_not_be_written_is_told(play, when_silent):
+    """The job may well be running, so nobody is sent to look for it."""
+    on = play(when_silent=when_silent)
+    unwritten = "the request cannot be written to its topic: Broker: Topic authorization failed"
+    told = f"no decision on this mutation, so nothing was changed: {unwritten}"
+    assert undecided(on, waited_ms=3, job_silent_ms=0, error_code=29, error=unwritten) == (7, told, 0)
+    assert on.changes_seen() == []
+
+
 @pytest.mark.parametrize(("job_silent_ms", "error"), [(9_999, 7), (10_000, 0)])
 def test_fail_open_proceeds_at_once_while_the_job_is_silent_and_not_with_a_timeout_that_is_too_short(
     play, job_silent_ms, error
@@ -72,7 +82,7 @@ def test_fail_open_proceeds_at_once_while_the_job_is_silent_and_not_with_a_timeo
 def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silent(play, when_silent):
     """The job has written a dead letter, or the request could not be written."""
     on = play(when_silent=when_silent)
-    assert undecided(on, invalid="topics: more than 5000") == (42, "topics: more than 5000", 0)
+    assert undecided(on, error_code=42, error="topics: more than 5000") == (42, "topics: more than 5000", 0)
     assert on.changes_seen() == []
 
 
