@@ -33,7 +33,7 @@ class GatewayContext:
     decision_timeout_ms: int = 10_000
     """The time that a decision may take [ms], if the client's own time limit is not shorter."""
     assumed_partitions: int = 1
-    """The cost of a topic with the brokers' default number of partitions while that number is not known."""
+    """The cost of such a topic while the brokers have told no client their number."""
     enforced_by: str = "the cluster"
     """The servers on which the enforcing job should run, for errors."""
 
@@ -50,7 +50,8 @@ class GatewayContext:
     deletion_enabled: bool | None = None
     """Whether topics can be deleted, the brokers' `delete.topic.enable`; None if it is not known."""
     default_partitions: int | None = None
-    """The brokers' `num.partitions`; None if it is not known."""
+    """What a topic with the brokers' default number of partitions costs: what they told last, or the assumed number;
+    None before the first one."""
 
 
 class ChannelIO(Interface):

@@ -131,8 +131,6 @@ class Charged:
     cost: TopicMutation
     topic: ExistingTopic
     """The topic as it will be when it is created or has grown; as it is, if it is to be deleted."""
-    is_estimated: bool = False
-    """Whether the cost is an estimate, because the client is not told the default number of partitions."""
 
     def rejection(self, error: int, message: str | None) -> TopicResponse:
         """Return the result of this topic if it is not forwarded."""

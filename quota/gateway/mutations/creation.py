@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 from quota.gateway.context import GatewayContext
 from quota.gateway.memory import NO_ID, ExistingTopic
-from quota.gateway.mutations.lookup import SHORT_LAG_MS, describe
 from quota.gateway.operations import (
     RESULTS,
     BrokerCall,
@@ -37,12 +37,8 @@ def check_creation(request: ClientRequest, context: GatewayContext, _: Callable[
     for topic in topics:
         name = topic["name"]
         if name in valid:
-            told = _partitions(topic, valid[name])
-            if _is_by_default(topic) and told is not None:
-                _learn(context, told)
-            cost = told or context.default_partitions or context.assumed_partitions
-            created = ExistingTopic(name, NO_ID, cost)
-            charged.append(Charged(topic, TopicMutation(name, cost), created, is_estimated=told is None))
+            cost = _partitions(topic, valid[name], context)
+            charged.append(Charged(topic, TopicMutation(name, cost), ExistingTopic(name, NO_ID, cost)))
     content = content_digest(request, [mutation.requested for mutation in charged])
     return Checked(charged, failed, throttle_ms, content=content)
 
@@ -50,25 +46,12 @@ def check_creation(request: ClientRequest, context: GatewayContext, _: Callable[
 def create(
     request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
-    """Create topics; return the cluster's response.
-
-    A client that may not describe the configs of topics is not told the default number of partitions, but it may see
-    that of a topic that has been created.
-    """
+    """Create topics; return the cluster's response."""
     message = request.reduced([mutation.requested for mutation in admitted], now)
     response: dict[str, Any] = yield BrokerCall(request.key, request.version, message)
     created = {result["name"]: result for result in response[RESULTS[request.key]] if not result["errorCode"]}
-    estimated = [
-        mutation.topic.name for mutation in admitted if mutation.is_estimated and mutation.topic.name in created
-    ]
-    wait_ms = SHORT_LAG_MS if context.default_partitions is None else 0
-    described = yield from describe(context.recent, now, names=estimated, wait_ms=wait_ms)
-    seen = {topic.name: topic.partitions for topic in described.topics}
-    for partitions in seen.values():
-        _learn(context, partitions)
     for topic in (mutation.topic for mutation in admitted if mutation.topic.name in created):
-        topic_id, partitions = created[topic.name].get("topicId", NO_ID), seen.get(topic.name, topic.partitions)
-        context.recent.record(ExistingTopic(topic.name, topic_id, partitions), now)
+        context.recent.record(replace(topic, topic_id=created[topic.name].get("topicId", NO_ID)), now)
     return response
 
 
@@ -76,21 +59,31 @@ def _is_by_default(topic: dict[str, Any]) -> bool:
     return topic["numPartitions"] < 0 and not topic["assignments"]
 
 
-def _partitions(topic: dict[str, Any], validated: TopicResponse) -> int | None:
-    """Return the number of partitions of a topic; None if the client is not told the default number."""
+def _partitions(topic: dict[str, Any], validated: TopicResponse, context: GatewayContext) -> int:
+    """Return the number of partitions of a topic.
+
+    The default number is learned from the brokers alone: what a topic has may be the doing of any client.
+    """
     if not _is_by_default(topic):
         return len(topic["assignments"]) or int(topic["numPartitions"])
-    partitions: int = validated.get("numPartitions", -1)
-    return partitions if partitions > 0 else None
-
-
-def _learn(context: GatewayContext, partitions: int) -> None:
-    if partitions not in {context.default_partitions, context.assumed_partitions}:
+    told = validated.get("numPartitions", -1)
+    if told > 0:
+        if told not in {context.default_partitions, context.assumed_partitions}:
+            _log.warning(
+                "the brokers create topics with %d partitions by default (num.partitions), and "
+                "gateway.default_partitions is %d: clients that may not describe configs were charged for that; from "
+                "now on for %d",
+                told,
+                context.assumed_partitions,
+                told,
+            )
+        context.default_partitions = told
+    elif context.default_partitions is None:
         _log.warning(
-            "the brokers create topics with %d partitions by default (num.partitions), and gateway.default_partitions "
-            "is %d: clients that may not describe configs were charged for that; from now on for %d",
-            partitions,
+            "a client may not describe the configs of its topic, so the brokers' default number of partitions "
+            "(num.partitions) is not known, and gateway.default_partitions=%d is charged until they tell it to another "
+            "client; set it to that number",
             context.assumed_partitions,
-            partitions,
         )
-    context.default_partitions = partitions
+        context.default_partitions = context.assumed_partitions
+    return context.default_partitions

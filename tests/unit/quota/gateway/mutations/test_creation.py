@@ -107,60 +107,42 @@ def test_a_default_number_of_partitions_has_the_clusters_default_cost(play, vers
     assert [seen for _, seen, _ in on.seen] == [max(version, 5), version]
 
 
-def test_a_hidden_default_has_the_cost_in_the_settings(play):
+def test_a_hidden_default_has_the_cost_in_the_settings(play, caplog):
     """Clients without permission to describe a topic's configs do not get its number of partitions."""
     on = play(assumed_partitions=6)
-    assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 6}
-
-
-def test_a_hidden_default_is_learned_from_a_topic_that_was_created_with_it(play, caplog):
-    """The client may see the topic. The first is charged by the settings, with a warning, and the next ones rightly."""
-    on = play(assumed_partitions=1)
-    assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 1}
+    for name in ("hidden", "hidden-2"):
+        assert costs(on.mutate(19, 7, creation(topic(name, -1)))) == {name: 6}
     (warning,) = caplog.messages
-    assert warning == (
-        "the brokers create topics with 4 partitions by default (num.partitions), and gateway.default_partitions is 1: "
-        "clients that may not describe configs were charged for that; from now on for 4"
-    )
-    assert costs(on.mutate(19, 7, creation(topic("hidden-2", -1)))) == {"hidden-2": 4}
-    on.cluster.unseen.add("hidden")
-    assert costs(on.mutate(20, 6, deletion("hidden"))) == {"hidden": 4}
-    assert len(caplog.records) == 1
+    assert "gateway.default_partitions=6 is charged until they tell it to another client" in warning
 
 
 @pytest.mark.parametrize("version", [4, 7])
-def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(play, version):
+@pytest.mark.parametrize("as_if", ["grown", "made again"])
+def test_no_client_teaches_the_gateway_a_default(play, version, as_if):
+    """What one has is no default: it has grown meanwhile, or one of its name had more and was deleted elsewhere."""
+    on = play()
+    if as_if == "made again":
+        on.mutate(19, version, creation(topic("hidden", 1000)))
+        del on.cluster.topics["hidden"]
+    on.exchange(19, version, creation(topic("hidden", -1)))
+    on.cluster.default_partitions = 1000 if as_if == "grown" else 4
+    on.decide()
+    assert costs(on.mutate(19, version, creation(topic("hidden-2", -1)))) == {"hidden-2": 1}
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(play, version, caplog):
     on = play(assumed_partitions=1)
     on.mutate(19, version, creation(topic("a", -1)))
+    assert caplog.messages == [
+        "the brokers create topics with 4 partitions by default (num.partitions), and gateway.default_partitions is 1: "
+        "clients that may not describe configs were charged for that; from now on for 4"
+    ]
     on.cluster.default_partitions = 8  # the brokers were restarted with another one
     assert costs(on.mutate(19, version, creation(topic("hidden", -1)))) == {"hidden": 4}
-    assert costs(on.mutate(19, version, creation(topic("hidden-2", -1)))) == {"hidden-2": 8}
-
-
-def test_the_first_topic_with_a_hidden_default_is_awaited(play):
-    """The broker does not show it at once. Later ones are not awaited, since the number is known."""
-    on = play(assumed_partitions=3)
-    on.cluster.unseen.add("hidden")
-    on.mutate(19, 7, creation(topic("hidden", -1)))
-    assert on.ports.pauses == [10]
-    on.cluster.unseen.clear()
-    on.end_pause()
-    assert on.context.default_partitions == 4
-
-    on.cluster.unseen.add("hidden-2")
-    on.mutate(19, 7, creation(topic("hidden-2", -1)))
-    assert on.ports.pauses == []
-    assert [errors(answer) for answer in on.answers()] == [{"hidden": 0}, {"hidden-2": 0}]
-
-
-def test_a_topic_whose_partitions_are_never_seen_teaches_nothing(play, caplog):
-    on = play(assumed_partitions=3)
-    on.cluster.unseen.add("hidden")
-    on.cluster.unalterable.add("hidden")
-    on.mutate(19, 7, creation(topic("hidden", -1)))
-    assert sum(on.end_pauses()) <= 600
-    assert [errors(answer) for answer in on.answers()] == [{"hidden": 0}]
-    assert caplog.records == []
+    assert costs(on.mutate(19, version, creation(topic("hidden-2", -1)))) == {"hidden-2": 4}
+    on.mutate(19, version, creation(topic("b", -1)))
+    assert costs(on.mutate(19, version, creation(topic("hidden-3", -1)))) == {"hidden-3": 8}
 
 
 def others(on, number, **options):
