@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.wire.requests import creation, deletion, topic
+from tests.support.wire.requests import creation, topic
 from tests.unit.quota.gateway.cluster import Cluster
 
 
@@ -134,10 +134,11 @@ def test_no_client_teaches_the_gateway_a_default(play, version, as_if):
 def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(play, version, caplog):
     on = play(assumed_partitions=1)
     on.mutate(19, version, creation(topic("a", -1)))
-    assert caplog.messages == [
+    (warning,) = caplog.messages
+    assert warning == (
         "the brokers create topics with 4 partitions by default (num.partitions), and gateway.default_partitions is 1: "
         "clients that may not describe configs were charged for that; from now on for 4"
-    ]
+    )
     on.cluster.default_partitions = 8  # the brokers were restarted with another one
     assert costs(on.mutate(19, version, creation(topic("hidden", -1)))) == {"hidden": 4}
     assert costs(on.mutate(19, version, creation(topic("hidden-2", -1)))) == {"hidden-2": 4}
