@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Any, cast
 
 from jobs.gateway.brokers import BrokerConnection, keep_alive, not_closing
@@ -85,13 +85,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         keep_alive(transport)
         self._host.opened(self)
-        try:
-            user = self._host.encryption.user_of(self._certificate)
-        except BadInput as error:
-            self.close("authentication", str(error))
-            return
-        if user is not None:
-            self.channel.identify(user)
+        self.run(self._identify)
 
     def data_received(self, data: bytes) -> None:
         """Pass the client's bytes to the channel; TLS may still deliver some after `close`, which are ignored."""
@@ -145,7 +139,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._pending.append(data)
         if self._connecting is None:
-            self._connecting = asyncio.get_running_loop().create_task(self._connect_to_broker())
+            self._connecting = self._start(self._connect_to_broker)
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
@@ -154,7 +148,7 @@ class ClientConnection(asyncio.Protocol):
 
     def call_rates(self, call: RatesCall) -> None:
         """Access the rates in the quota log."""
-        self._awaited = asyncio.get_running_loop().create_task(self._call_rates(call))
+        self._awaited = self._start(self._call_rates, call)
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -172,14 +166,12 @@ class ClientConnection(asyncio.Protocol):
             return
         try:
             action(*args)
+            self._check_held()
+            self._read_as_far_as_allowed()
         except MutationQuotaError as error:
             self.close(error.reason if isinstance(error, ChannelError) else "malformed", str(error))
         except Exception:  # noqa: BLE001 an error of one client must not affect the others
-            _log.exception("closing the connection of %s: an unexpected error", self.peer)
-            self.close("internal", "")
-        else:
-            self._check_held()
-            self._read_as_far_as_allowed()
+            self._close_unexpectedly()
         self._host.watch_mutes()
 
     def end(self, reason: str, message: str) -> None:
@@ -255,6 +247,28 @@ class ClientConnection(asyncio.Protocol):
         tls = self._transport and self._transport.get_extra_info("ssl_object")
         return tls.getpeercert(binary_form=True) if tls else None
 
+    def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(self._finish(work, *args))
+
+    async def _finish(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Do what takes time; close the connections if it fails, because the client would wait in vain."""
+        try:
+            await work(*args)
+        except Exception:  # noqa: BLE001 as in `run`
+            self._close_unexpectedly()
+
+    def _close_unexpectedly(self) -> None:
+        _log.exception("closing the connection of %s: an unexpected error", self.peer)
+        self.close("internal")
+
+    def _identify(self) -> None:
+        try:
+            user = self._host.encryption.user_of(self._certificate)
+        except BadInput as error:
+            raise ChannelError("authentication", str(error)) from None
+        if user is not None:
+            self.channel.identify(user)
+
     def _check_held(self) -> None:
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
         if self._taken != self.channel.requests.taken:
@@ -277,8 +291,25 @@ class ClientConnection(asyncio.Protocol):
 
     def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
         if not reply.cancelled():
-            self._host.context.stats.add_reply(reply.result())
-            self.run(self.channel.go_on, reply.result())
+            self.run(self._continue, reply)
+
+    def _continue(self, reply: asyncio.Future[DecisionReply]) -> None:
+        self._host.context.stats.add_reply(reply.result())
+        self.channel.go_on(reply.result())
+
+    def _broker_left(self) -> None:
+        """Close the client's connection, too, and say why if a request of it is not answered."""
+        if self._transport is None or self.closing_at is not None or self.channel.is_idle:
+            self.close()
+        elif self._awaited is None or self._awaited.done():
+            self.close("broker_closed", "the broker has closed its connection before it answered a request")
+        else:
+            silent = time.monotonic() - self.active_at
+            self.close(
+                "broker_closed",
+                f"the broker has closed its connection after {silent:.0f} s without data, while a request waited"
+                " for a decision; its connections.max.idle.ms has to be longer than gateway.decision_timeout_seconds",
+            )
 
     def _read_as_far_as_allowed(self) -> None:
         if more := self.count_buffered():
@@ -296,7 +327,7 @@ class ClientConnection(asyncio.Protocol):
                 transport.pause_reading()
 
     async def _connect_to_broker(self) -> None:
-        broker = BrokerConnection(self.from_broker, self.close, self.set_broker_slow)
+        broker = BrokerConnection(self.from_broker, self._broker_left, self.set_broker_slow)
         try:
             await self._host.connect(broker, self._address, self._certificate)
         except (OSError, ValueError, MutationQuotaError) as error:  # a host name may be invalid, or the issuer

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 _BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0)
 """The upper bounds of the histogram of decisions [s]."""
 
-_LEVELS = dict.fromkeys(("broker", "answer"), logging.WARNING)
+_LEVELS = dict.fromkeys(("broker", "broker_closed", "answer"), logging.WARNING)
 """The log levels of reasons to close a connection that the client did not cause."""
 _LOG_MS = 1000
 """The shortest time between two lines about connections that were closed for the same reason."""

@@ -47,6 +47,12 @@ def creation(on, name="a"):
     return on.play.frame(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
 
 
+def alteration(on):
+    ops = [{"key": "controller_mutation_rate", "value": 5.0, "remove": False}]
+    entries = [{"entity": [{"entityType": "user", "entityName": "alice"}], "ops": ops}]
+    return on.play.frame(49, 1, {"entries": entries, "validateOnly": False})
+
+
 async def test_the_broker_is_connected_at_the_first_request(on):
     """Nothing is read meanwhile; what has come is sent then, in order."""
     on.receive(b"\0\0")
@@ -200,13 +206,29 @@ async def test_a_reply_reaches_the_client_and_the_counts(on, reply, error, muted
     assert (stats.muted_ms, stats.undecided) == (muted_ms, undecided)
 
 
-async def test_a_broker_that_disconnects_closes_the_client(on):
-    """It finds out by itself whether the broker is back."""
-    on.receive(metadata(on))
+NOT_ANSWERED = "the broker has closed its connection before it answered a request"
+NOT_DECIDED = (
+    "the broker has closed its connection after 3 s without data, while a request waited for a decision; its "
+    "connections.max.idle.ms has to be longer than gateway.decision_timeout_seconds"
+)
+
+
+@pytest.mark.parametrize(
+    ("request_of", "served", "reason"),
+    [(metadata, True, None), (metadata, False, NOT_ANSWERED), (creation, True, NOT_DECIDED)],
+    ids=["idle", "not answered", "not decided"],
+)
+async def test_a_broker_that_disconnects_closes_the_client(on, caplog, request_of, served, reason):
+    """It finds out by itself whether the broker is back; the log has the reason if a request was not answered."""
+    on.receive(request_of(on))
     await on.connect()
+    if served:
+        on.serve()
+    on.connection.active_at -= 3
     on.broker_side().connection_lost(None)
     assert on.client.closed
-    assert on.play.context.stats.closed == {}
+    assert on.play.context.stats.closed == ({"broker_closed": 1} if reason else {})
+    assert caplog.messages == ([f"closing the connection of 192.0.2.1: {reason}"] if reason else [])
 
 
 @pytest.mark.parametrize(
@@ -226,15 +248,50 @@ async def test_an_invalid_request_closes_the_connection_for_a_reason_that_is_cou
     assert on.play.context.stats.closed == {reason: 1}
 
 
-async def test_an_internal_error_of_the_gateway_closes_one_connection(on, caplog):
-    """It is logged with its trace, and not raised."""
+def fail(*_):
+    raise ZeroDivisionError
 
-    def fail(_data):
-        raise ZeroDivisionError
 
+async def in_an_input(on):
     on.connection.run(fail, b"x")
+
+
+async def in_the_connection_to_the_broker(on):
+    on.host.error = ZeroDivisionError()
+    on.receive(metadata(on))
+    await on.connect()
+
+
+async def in_a_decision(on):
+    on.receive(creation(on))
+    await on.connect()
+    on.serve()
+    on.host.decisions.replies[-1].set_exception(ZeroDivisionError())
+    await on.turn()
+
+
+async def in_the_quota_log(on):
+    on.host.rates.alter = fail
+    on.receive(alteration(on))
+    await on.connect()
+    on.serve()
+    await on.turn()
+
+
+async def in_a_certificate(on):
+    on.host.user_of = fail
+    on.open()
+
+
+@pytest.mark.parametrize(
+    "raised", [in_an_input, in_the_connection_to_the_broker, in_a_decision, in_the_quota_log, in_a_certificate]
+)
+async def test_an_internal_error_of_the_gateway_closes_one_connection(on, caplog, raised):
+    """It is logged once, with its trace, and not raised; the client would wait for minutes."""
+    await raised(on)
     assert on.client.closed
     assert on.play.context.stats.closed == {"internal": 1}
+    assert caplog.messages == ["closing the connection of 192.0.2.1: an unexpected error"]
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -352,9 +409,7 @@ async def test_a_stopped_gateway_reads_the_rest_of_a_forwarded_request(on):
 
 
 async def test_a_client_that_disconnects_no_longer_waits_for_the_quota_log(on):
-    ops = [{"key": "controller_mutation_rate", "value": 5.0, "remove": False}]
-    entries = [{"entity": [{"entityType": "user", "entityName": "alice"}], "ops": ops}]
-    on.receive(on.play.frame(49, 1, {"entries": entries, "validateOnly": False}))
+    on.receive(alteration(on))
     await on.connect()
     on.serve()
     await on.turn()
