@@ -2,6 +2,7 @@
 
 import sqlite3
 import statistics
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
@@ -44,7 +45,7 @@ CREATE TABLE seen (
 
 _INDEXES = """
 CREATE INDEX by_time ON seen (received_at);
-CREATE INDEX by_identity ON seen (identity, forwarded, completed_at, received_at, log);
+CREATE INDEX by_identity ON seen (identity, forwarded, completed_at, received_at, log, line);
 CREATE TABLE twins (line BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 
@@ -62,15 +63,12 @@ ORDER BY 1, 2
 """
 """The smallest possible leads of a controller's clock over a broker's, by requests that are in both logs once [ms]."""
 
-_TWINS = """
-INSERT OR IGNORE INTO twins
-SELECT line FROM seen AS own WHERE forwarded AND EXISTS (
-    SELECT 1 FROM seen AS broker
-    WHERE broker.identity = own.identity AND broker.forwarded = 0
-    AND broker.completed_at BETWEEN own.completed_at - :near AND own.completed_at + :near
-)
+_REPEATED = """
+SELECT identity, forwarded, completed_at, log, line FROM seen
+WHERE identity IN (SELECT identity FROM seen GROUP BY identity HAVING min(forwarded) < max(forwarded))
+ORDER BY identity
 """
-"""Requests that both the controller and a broker have logged, at about the same time."""
+"""The lines of each request of which both the controller and a broker have logged one like it."""
 
 _COUNTS = "SELECT count(*), count(DISTINCT line), (SELECT count(*) FROM twins) FROM seen"
 
@@ -132,9 +130,31 @@ class Collection:
             for logs, rows in groupby(self._db.execute(_CLOCKS), itemgetter(0, 1))
         ]
         furthest = max((abs(ahead) for *_, ahead in self._clocks), default=0)
-        self._db.execute(_TWINS, {"near": furthest + _NEAR_MS})
+        self._db.executemany("INSERT INTO twins VALUES (?)", list(self._twins(furthest + _NEAR_MS)))
         ((lines, once, self.forwarded),) = self._db.execute(_COUNTS)
         self.copies = lines - once
+
+    def _twins(self, near: int) -> Iterator[tuple[bytes]]:
+        """Yield the controller's lines that each stand for the same request as one line of a broker.
+
+        Clients repeat what identifies a request, and not every broker's log is given. So a broker's line stands for the
+        one that is nearest in time, and for no other.
+        """
+        ahead = {broker: ahead_ms for _, broker, ahead_ms in self._clocks}
+        for _, rows in groupby(self._db.execute(_REPEATED), itemgetter(0)):
+            of_controller, of_brokers = dict[bytes, int](), dict[bytes, int]()
+            for _, is_forwarded, completed_at, log, line in rows:
+                if is_forwarded:
+                    of_controller[line] = completed_at
+                else:
+                    of_brokers[line] = completed_at + ahead.get(log, 0)
+            left = sorted((at, line) for line, at in of_controller.items())
+            for at in sorted(of_brokers.values()):
+                after = bisect_left(left, (at,))
+                around = range(max(after - 1, 0), min(after + 1, len(left)))
+                nearest = min(around, key=lambda place: abs(left[place][0] - at), default=None)
+                if nearest is not None and abs(left[nearest][0] - at) <= near:
+                    yield left.pop(nearest)[1:]
 
     def clock_differences(self, logs: Sequence[str]) -> list[ClockDifference]:
         """Return the clock differences between logs of these names, from requests that are in two of them.

@@ -79,6 +79,36 @@ def test_the_same_request_at_another_time_is_another_one(tmp_path):
     assert summary.forwarded == 1
 
 
+@pytest.mark.parametrize("ahead_ms", [0, 700], ids=["one clock", "clocks differ"])
+@pytest.mark.parametrize("given", [(), (0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_requests_that_look_alike_count_each_whichever_brokers_logs_are_given(tmp_path, given, ahead_ms, copies):
+    """A job that starts anew has the same client-id and the same correlation ids each time, at any broker."""
+    controller, brokers = [], [[], [], []]
+    for run in range(12):
+        to = brokers[run % 3]
+        for change, second in ((created, 0), (deleted, 2)):
+            topic = ("ci", 12) if change is created else "ci"
+            moments = [(4 * run + second) * 1000 + ms for ms in (100, 110 + ahead_ms)]
+            direct, forwarded = (at(*divmod(moment, 1000)) for moment in moments)
+            to.append(change(direct, topic, connection=f"client-{run}"))
+            controller.append(change(forwarded, topic, isForwarded=True, connection=f"broker-{run}", totalTimeMs=20.0))
+    logs = [write(tmp_path, f"controller.{copy}", *controller) for copy in range(copies)]
+    logs += [write(tmp_path, f"broker-{broker}.{copy}", *brokers[broker]) for broker in given for copy in range(copies)]
+    summary, _ = imported(*logs)
+    assert summary.requests_by_operation == {"CREATE_TOPICS": 12, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 12}
+    assert summary.mutations_by_operation == {"CREATE_TOPICS": 144, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 144}
+    assert summary.forwarded == 8 * len(given)
+
+
+def test_of_requests_that_look_alike_the_nearest_one_in_time_is_the_brokers(tmp_path):
+    broker = write(tmp_path, "broker", *(created(at(second), ("a", 3), connection=f"{second}") for second in (20, 50)))
+    seconds = (0, 10, 19, 30, 51)
+    forwarded = [created(at(second), ("a", 3), isForwarded=True, connection=f"{second}") for second in seconds]
+    _, requests = imported(broker, write(tmp_path, "controller", *forwarded))
+    assert [request["timestamp"] // 1000 % 60 for request in requests] == [59, 9, 19, 29, 49]
+
+
 def test_a_file_that_is_named_twice_is_read_once(tmp_path):
     log = write(tmp_path, "log", created(at(1), ("a", 3)))
     summary, requests = imported(log, tmp_path / "." / "log")
