@@ -132,10 +132,7 @@ class Dashboard:
         try:
             yield b"retry: 2000\n\n"
             while not self._stop.is_set():
-                now = now_ms()
-                news = await run_in_threadpool(self._feed.state.news, view, now)
-                about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
-                yield b"data: %s\n\n" % codec.encode(about | news)
+                yield await run_in_threadpool(self._event, view)
                 for _ in range(round(_TICK_SECONDS / _POLL_SECONDS)):
                     if self._stop.is_set():
                         break
@@ -143,9 +140,14 @@ class Dashboard:
         finally:
             self._streams -= 1
 
-    async def _explanation(self, request: Request) -> Response:
+    def _event(self, view: View) -> bytes:
+        now = now_ms()
+        about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
+        return b"data: %s\n\n" % codec.encode(about | self._feed.state.news(view, now))
+
+    def _explanation(self, request: Request) -> Response:
         decision_id = request.path_params["id"]
-        decision = await run_in_threadpool(self._feed.state.find, decision_id)
+        decision = self._feed.state.find(decision_id)
         if decision is None:
             return _error(
                 "This decision is no longer stored by the dashboard; "
@@ -155,25 +157,24 @@ class Dashboard:
         lines = list(explanation_rows(explain(decision)))
         return _json({"summary": summarize(decision, now_ms()), "lines": lines})
 
-    async def _bucket(self, request: Request) -> Response:
-        key = request.query_params.get("key", "")
-        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _BUCKET_DECISIONS))
+    def _bucket(self, request: Request) -> Response:
+        return _json(self._feed.state.of_bucket(request.query_params.get("key", ""), _BUCKET_DECISIONS))
 
     async def _trial(self, request: Request) -> Response:
         wanted = await self._wanted(request)
         if isinstance(wanted, Response):
             return wanted
-        state = self._feed.state
-        entries = state.entries()
+        async with self._trying:  # one at a time, because each uses a whole processor
+            return await run_in_threadpool(self._tried, wanted)
+
+    def _tried(self, wanted: WantedQuota) -> Response:
+        records, entries = self._feed.state.records(), self._feed.state.entries()
         quotas = QuotaTimeline()
         for entry in entries:
             quotas.add(to_change(entry.record, entry.timestamp))
         latest = quotas.latest(wanted.entity, now_ms())
         present = latest.quota if latest else None
-        quota = wanted.applied_to(present)
-        async with self._trying:  # one at a time, because each uses a whole processor
-            records = await run_in_threadpool(state.records)
-            trial = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
+        trial = try_quota(records, entries, self._settings, wanted.entity, wanted.applied_to(present))
         return _json({"entity": str(wanted.entity), "trial": trial, "command": wanted.command(present)})
 
     @staticmethod

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from jobs.audit.quota_history import ChangeDescriber, DescribedChange
 from jobs.dashboard.decisions import LAST_HOUR, RecentDecisions, Span, Summary, summarize
@@ -35,7 +36,7 @@ _MAX_SPANS = 24
 """A throttle counts for at most so many times what is kept."""
 
 _OVERLAP = 3
-"""The number of newest intervals that are always sent again, even if they have not changed."""
+"""The number of newest intervals that are always sent again, because earlier throttles may count in them."""
 
 
 class Interval(msgspec.Struct):
@@ -67,6 +68,8 @@ class Load:
         self._intervals: dict[int, Interval] = {}
         self._latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._throttled_until: dict[str, int] = {}
+        self._throttles: Counter[int] = Counter()
+        """The throttles that begin with an interval, less those that have ended, by the start of the interval."""
 
     def add(self, decision: Summary) -> None:
         """Add a decision."""
@@ -85,37 +88,47 @@ class Load:
         self._at(at, seq).letters += 1
 
     def _count_throttled(self, decision: Summary) -> None:
-        """Count the bucket in each interval until its throttle ends, also in future ones, once in each."""
+        """Count the bucket from this interval until its throttle ends, also in future ones, once in each."""
         start = max(self._span.start_of(decision.at), self._throttled_until.get(decision.bucket, 0))
-        end = decision.at + min(decision.wait, _MAX_SPANS * self._span.kept)
-        if start < end and len(self._throttled_until) >= _MAX_THROTTLED:
+        wait = min(decision.wait, _MAX_SPANS * self._span.kept)
+        end = self._span.start_of(decision.at + wait - 1) + self._span.width
+        if start >= end:
+            return
+        if len(self._throttled_until) >= _MAX_THROTTLED:
             self._throttled_until.clear()  # clients can make up client-ids; their intervals may count twice then
-        while start < end:
-            self._at(start, decision.seq).throttled += 1
-            start += self._span.width
-            self._throttled_until[decision.bucket] = start
+        self._throttles[start] += 1
+        self._throttles[end] -= 1
+        self._throttled_until[decision.bucket] = end
 
     def expire(self, now: int) -> None:
         """Drop the intervals that end before what is kept."""
-        oldest = now - self._span.kept
-        for start in [start for start in self._intervals if start + self._span.width <= oldest]:
+        first = self._span.start_of(now - self._span.kept)
+        for start in [start for start in self._intervals if start < first]:
             del self._intervals[start]
             self._latencies.pop(start, None)
-        for bucket in [bucket for bucket, until in self._throttled_until.items() if until <= oldest]:
+        for start in [start for start in self._throttles if start < first]:
+            self._throttles[first] += self._throttles.pop(start)
+        for bucket in [bucket for bucket, until in self._throttled_until.items() if until <= first]:
             del self._throttled_until[bucket]
 
     def intervals(self, now: int, after_seq: int = 0) -> list[Interval]:
-        """Return the intervals up to `now` (epoch ms) that have changed since a state change, and the newest ones."""
-        newest = self._span.start_of(now) - (_OVERLAP - 1) * self._span.width
-        return [
-            msgspec.structs.replace(
-                interval,
-                p50=_percentile(self._latencies.get(start, Counter()), 50),
-                p99=_percentile(self._latencies.get(start, Counter()), 99),
-            )
-            for start, interval in sorted(self._intervals.items())
-            if start <= now and (interval.seq > after_seq or start >= newest)
-        ]
+        """Return the intervals from the oldest that has changed since a state change up to `now` (epoch ms)."""
+        width, newest = self._span.width, self._span.start_of(now)
+        changed = [start for start, interval in self._intervals.items() if interval.seq > after_seq]
+        if not after_seq:
+            changed += self._throttles
+        first = min([newest - (_OVERLAP - 1) * width, *changed])
+        first = max(first, self._span.start_of(now - self._span.kept))
+        throttled = sum(change for start, change in self._throttles.items() if start < first)
+        found = []
+        for start in range(first, newest + 1, width):
+            throttled += self._throttles.get(start, 0)
+            interval = self._intervals.get(start)
+            if interval is not None or throttled:
+                latencies = self._latencies.get(start, Counter())
+                p50, p99 = (_percentile(latencies, percent) for percent in (50, 99))
+                found.append(replace(interval or Interval(start), throttled=throttled, p50=p50, p99=p99))
+        return found
 
     def _at(self, moment: int, seq: int) -> Interval:
         start = self._span.start_of(moment)

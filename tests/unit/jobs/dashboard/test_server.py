@@ -1,5 +1,6 @@
 """The server of the dashboard: its HTTP interface, and how it starts and ends, without a Kafka that it could reach."""
 
+import asyncio
 import json
 import re
 import signal
@@ -12,8 +13,11 @@ from msgspec.structs import replace
 
 from jobs.dashboard.feed import Contact, Feed
 from jobs.dashboard.server import serve_dashboard
+from jobs.dashboard.trial import try_quota
 from quota.errors import BadInput, MutationQuotaError
+from quota.explanation.explanation import explain
 from quota.settings import load_settings
+from quota.timeline.change import to_change
 from tests.support.deployment import set_options
 from tests.support.factories import START
 from tests.support.programs import command_line
@@ -150,6 +154,35 @@ def test_the_stream_sends_what_the_page_asks_for(page, view, count):
     shown = page()
     fill(shown.state, DEBT, REJECTED)
     assert len(first_event(shown, **view)["decisions"]) == count
+
+
+def test_nothing_that_grows_with_the_data_is_done_on_the_event_loop(page, monkeypatch):
+    """There it delays all pages, and the probes."""
+
+    def off_the_loop(function):
+        def checked(*arguments, **named):
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                asyncio.get_running_loop()
+            done.add(function.__name__)
+            return function(*arguments, **named)
+
+        return checked
+
+    shown, done, server = page(), set(), "jobs.dashboard.server"
+    fill(shown.state, DEBT)
+    for name in ("news", "find", "of_bucket", "records", "entries"):
+        monkeypatch.setattr(shown.state, name, off_the_loop(getattr(shown.state, name)))
+    for function in (explain, to_change, try_quota):
+        monkeypatch.setattr(f"{server}.{function.__name__}", off_the_loop(function))
+    first_event(shown)
+    wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 9}
+    answers = [
+        shown.client.get(f"/api/decisions/{DEBT.decision_id}"),
+        shown.client.get("/api/buckets", params={"key": '["alice",""]'}),
+        shown.client.post("/api/trials", json=wanted),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert done == {"news", "find", "of_bucket", "records", "entries", "explain", "to_change", "try_quota"}
 
 
 @pytest.mark.parametrize("end", ["from", "to"])

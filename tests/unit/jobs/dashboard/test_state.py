@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from jobs.dashboard.state import PageState, View
+from jobs.dashboard.state import Interval, PageState, View
 from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
@@ -120,6 +120,30 @@ def test_a_throttled_tenant_counts_in_each_interval_until_its_throttle_ends(star
         state.refresh(now, quotas_of(), changed=False)
     intervals = page_data(state, looks[-1])["intervals"]
     assert [(interval.at - START, interval.throttled) for interval in intervals] == [(0, 1), (5000, 1)]
+
+
+def test_a_long_throttle_costs_no_more_than_a_short_one_and_counts_in_each_interval(monkeypatch):
+    """Rejected at -50,000 it waits 10,000 s: from 0 s on in each of the 720 intervals of each hour, and to 10,000 s."""
+    made = Mock(side_effect=Interval)
+    monkeypatch.setattr("jobs.dashboard.state.Interval", made)
+    state = make_state()
+    state.record(*received(decided(1, at=START, state=-50_000.0)))
+    assert made.call_count == 1
+    counts = []
+    for now in (START + 5000, START + 2 * HOUR, START + 10_005_000, START + 4 * HOUR):
+        state.refresh(now, quotas_of(), changed=False)
+        counts.append(sum(interval.throttled for interval in page_data(state, now)["intervals"]))
+    assert counts == [2, 721, 720 - 1, 0]
+
+
+@pytest.mark.parametrize(("late", "sent"), [(0, [0]), (60_000, [*range(-12, 1)])])
+def test_a_page_gets_all_intervals_of_a_throttle_that_it_learns_late(late, sent):
+    """Decided for a request of the last minute, it throttles in all intervals since, of which none has changed."""
+    state, view = filled(DEBT, now=START), View()
+    state.news(view, START)
+    state.record(*received(of_bob(1, START - late, 1, state=-5000.0)))
+    throttled = [interval for interval in page_data(state, START, view)["intervals"] if interval.throttled]
+    assert [(interval.at - START) // 5000 for interval in throttled] == sent
 
 
 def test_a_tenant_has_its_counts_and_the_level_from_which_its_tokens_follow():
