@@ -3,6 +3,8 @@
 - The Host header must be a known name. Otherwise a foreign name could resolve to this machine, and its pages read ours.
 - Browsers hide all responses from pages of other origins, because no response permits them to read it (CORS).
 - If there is a token, it has to be presented once; a cookie replaces it until the dashboard is restarted.
+
+All addresses are relative, because a proxy may serve the dashboard under a path of its host, which it removes.
 """
 
 import ipaddress
@@ -56,8 +58,8 @@ class Session:
         )
 
     def set_cookie(self, scope: Scope, response: Response) -> None:
-        """Set the cookie of a browser that has presented the token."""
-        response.set_cookie(self._cookie_name(scope), self._value, httponly=True, samesite="strict", path="/")
+        """Set the cookie of a browser that has presented the token; it is sent below the folder of this address."""
+        response.set_cookie(self._cookie_name(scope), self._value, httponly=True, samesite="strict", path=None)
 
     @staticmethod
     def _cookie_name(scope: Scope) -> str:
@@ -94,7 +96,7 @@ class Guard:
                 "Unknown host name; add it to dashboard.hosts if browsers may use it for the dashboard.\n", 421
             )
         if path not in _OPEN_TO_ALL and not self._session.authorizes(scope, headers):
-            return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
+            return RedirectResponse(_LOGIN[1:], 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
         return None
 
     def _is_ours(self, host: str, scope: Scope) -> bool:

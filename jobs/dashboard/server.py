@@ -99,7 +99,7 @@ class Dashboard:
         if not self._session.accepts_token(token):
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
             return HTMLResponse(self._assets.login("Wrong token."), 403)
-        response = RedirectResponse("/", 303)
+        response = RedirectResponse("./", 303)
         self._session.set_cookie(request.scope, response)
         return response
 

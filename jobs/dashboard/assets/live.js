@@ -47,16 +47,16 @@ function listen() {
   stream?.close();
   const keys = ["filter", "rejected", ...(period() ? ["from", "to"] : [])];
   const asked = new URLSearchParams([...address].filter(([key]) => keys.includes(key)));
-  stream = new EventSource(`/api/stream?${asked}`);
+  stream = new EventSource(`api/stream?${asked}`);
   stream.addEventListener("message", (event) => receive(JSON.parse(event.data)));
-  stream.addEventListener("error", () => {
-    if (stream.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000);
+  stream.addEventListener("error", ({ target }) => {
+    if (target.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000);
   });
 }
 
 // A dashboard that was restarted with a token requires it again.
 function listenAgain() {
-  fetch("/assets/icon.svg").then((answer) => { if (answer.status === 401) location.reload(); else listen(); }, listen);
+  fetch("assets/icon.svg").then((answer) => { if (answer.status === 401) location.reload(); else listen(); }, listen);
 }
 
 async function ask(path, options = {}) {
@@ -72,11 +72,11 @@ async function ask(path, options = {}) {
   return value;
 }
 
-const decisionsOf = (key) => ask(`/api/buckets?key=${encodeURIComponent(key)}`);
+const decisionsOf = (key) => ask(`api/buckets?key=${encodeURIComponent(key)}`);
 
 function openExplanation(id) {
   openDialog(`Decision ${id}`, async () => {
-    const found = await ask(`/api/decisions/${encodeURIComponent(id)}`);
+    const found = await ask(`api/decisions/${encodeURIComponent(id)}`);
     const lines = element("dl", { class: "lines" });
     for (const [part, text] of found.lines) lines.append(element("dt", {}, part), element("dd", {}, name(text)));
     return [

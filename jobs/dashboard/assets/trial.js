@@ -69,7 +69,7 @@ async function runTrial() {
   button.disabled = true;
   try {
     const wanted = wantedQuota();
-    const found = await send("/api/trials", wanted);
+    const found = await send("api/trials", wanted);
     field("trial-result").replaceChildren(...trialResult(found, wanted));
   } catch (error) {
     setText(field("trial-error"), error.message);

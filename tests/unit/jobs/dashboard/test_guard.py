@@ -46,13 +46,13 @@ def test_with_a_configured_token_nothing_is_served_without_it(page, path, header
 def test_the_page_requests_the_token_once_per_browser(page):
     shown = page(token=TOKEN)
     response = shown.client.get("/")
-    assert (response.status_code, response.headers["Location"]) == (303, "/login")
+    assert (response.status_code, response.headers["Location"]) == (303, "login")
     wrong = shown.client.post("/login", data={"token": "incorrect horse battery"})
     assert wrong.status_code == 403
     assert "Wrong token." in wrong.text
     assert "Set-Cookie" not in wrong.headers
     right = shown.client.post("/login", data={"token": TOKEN})
-    assert (right.status_code, right.headers["Location"]) == (303, "/")
+    assert (right.status_code, right.headers["Location"]) == (303, "./")
     cookie = right.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
