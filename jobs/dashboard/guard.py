@@ -96,7 +96,9 @@ class Guard:
                 "Unknown host name; add it to dashboard.hosts if browsers may use it for the dashboard.\n", 421
             )
         if path not in _OPEN_TO_ALL and not self._session.authorizes(scope, headers):
-            return RedirectResponse(_LOGIN[1:], 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
+            return (
+                RedirectResponse(_LOGIN[1:], 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
+            )
         return None
 
     def _is_ours(self, host: str, scope: Scope) -> bool:
