@@ -1,5 +1,6 @@
 """`QuotaAdminClient`: an AdminClient with a decision before each change of topics (KIP-599, KIP-219)."""
 
+import weakref
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +29,8 @@ class QuotaAdminClient(AdminClient):
 
     With `retry_on_quota_violation`, the default as in Kafka's own client, rejected topics are requested again after
     the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one
-    client among threads: two clients do not know each other's throttle times.
+    client among threads: two clients do not know each other's throttle times. Its threads and connections end with
+    `close`, or, as AdminClient's, with the last reference to it, after its pending calls.
 
     In addition to librdkafka's properties, it takes `default.api.timeout.ms` (60,000 ms), and every setting of this
     project, such as `mutation.quota.client.user`. It carries admitted mutations out itself, with the application's
@@ -51,6 +53,7 @@ class QuotaAdminClient(AdminClient):
         super().__init__(options.target)
         self._target_config = options.target
         self._dispatcher = Dispatcher(options)
+        weakref.finalize(self, self._dispatcher.abandon).atexit = False
         self._default: int | None = None
 
     def create_topics(  # type: ignore[override]

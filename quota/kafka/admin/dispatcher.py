@@ -92,9 +92,18 @@ class Dispatcher:
         if not is_ours:
             self._thread.join(_JOIN_SECONDS)
 
+    def abandon(self) -> None:
+        """Close the connections once no call is pending, because the application has dropped its client."""
+        pending = next(iter(self._unfinished.copy()), None)
+        if pending is None:
+            self.close(wait_for_calls=False)
+        else:
+            pending.add_done_callback(lambda _: self.abandon())
+
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
+        del self._calls, self._decisions  # in a cycle, librdkafka's clients would live until it is collected
 
     async def _serve(self) -> None:
         self._decisions.start()

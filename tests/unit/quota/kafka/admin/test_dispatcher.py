@@ -1,9 +1,11 @@
 """The threads of a client: calls start and end on any of them, and none is left behind."""
 
+import gc
 import queue
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -147,6 +149,33 @@ def test_the_growth_of_a_topic_that_does_not_exist_is_not_requested(admin, job):
     grown = admin.create_partitions([NewPartitions("unknown", 5)])
     assert error_of(grown["unknown"]) == "UNKNOWN_TOPIC_OR_PART"
     assert (job.requested.qsize(), grown["unknown"].decision_id) == (0, None)
+
+
+def dropped_client(settings, *names):
+    """Return the futures of calls of a client that nothing refers to any more."""
+    client = QuotaAdminClient(ClientOptions(settings, {"bootstrap.servers": "127.0.0.1:1"}, {}, "alice", "app"))
+    return [client.create_topics([NewTopic(name, 1)], request_timeout=0.5)[name] for name in names]
+
+
+def used():
+    """Return the numbers of threads of Python, of all threads and of open files."""
+    gc.collect()
+    return threading.active_count(), *(len([*Path(f"/proc/self/{kind}").iterdir()]) for kind in ("task", "fd"))
+
+
+def test_a_client_that_is_dropped_leaves_nothing_behind(job, base_settings):  # noqa: ARG001 it stands in for Kafka
+    """As an AdminClient that a function makes for a call, and does not close, which it cannot."""
+    before = used()
+    for _ in range(5):
+        dropped_client(base_settings)
+    assert used() == before
+
+
+def test_the_calls_of_a_client_that_is_dropped_end_first(job, base_settings):  # noqa: ARG001
+    silent, created = dropped_client(base_settings, "silent", "a")
+    assert created.result(10) is None
+    assert error_of(silent) == "_TIMED_OUT"
+    until(lambda: not threads(), seconds=10, poll_seconds=0.01)
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, 3601, float("inf"), float("nan")])
