@@ -149,6 +149,11 @@ GATEWAYS = [f'{STARTED}{{query="gateway",instance="{number}"}}' for number in ra
 QUERY = "mutation_quota_query"
 
 FIRED = {
+    "Down": (
+        {"query": "enforce", "severity": "critical"},
+        "No enforce job reports metrics; requests wait for their decisions.",
+    ),
+    "RejectedShare": ({"severity": "warning"}, "50% of the requested topics are rejected."),
     "NoProgress": (
         {"query": "enforce", "severity": "critical"},
         "enforce has not finished a batch for five minutes, although there are records to process.",
@@ -210,13 +215,15 @@ def pods(starts):
 
 LAST = "last_batch_timestamp_seconds"
 UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
-_EVALUATED = {"GatewayBypassed": "25m"}
+_EVALUATED = {"GatewayBypassed": "25m", "RejectedShare": "22m"}
 """When an alert is evaluated, if not after ten minutes."""
 FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
 BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
 ENDS = "mutation_quota_gateway_certificate_end_timestamp_seconds"
 REPAIRED = "mutation_quota_push_repaired_total"
 UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
+ENFORCE = f'{QUERY}_{LAST}{{query="enforce"}}'
+TOPICS = 'mutation_quota_topics_total{outcome="%s"}'
 
 
 @pytest.mark.parametrize(
@@ -227,6 +234,10 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
         ("NoProgress", stalled(lag_records=0, batch_under_way=0), False),
         ("NoProgress", stalled(batch_under_way=1), True),
         ("NoProgress", stalled(), False),
+        ("Down", {}, True),
+        ("Down", {ENFORCE: "7x8 stale"}, True),
+        ("Down", {ENFORCE: "7x60"}, False),
+        ("Down", {ENFORCE: "7x8 stale", f'{QUERY}_{LAST}{{query="enforce",instance="b",pod="b"}}': "_x12 7x60"}, False),
         ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale"}, True),
         ("Gone", {f'{STARTED}{{query="audit"}}': "7x60"}, False),
         ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale _x4 9x60"}, False),
@@ -269,9 +280,41 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
 )
 def test_an_alert_fires_in_time(programs, tmp_path, alert, series, fires):
     """The series have four values a minute. Prometheus' own engine evaluates them, most after ten minutes."""
+    check_alert(programs, tmp_path, alert, series, [{}] if fires else [])
+
+
+@pytest.mark.parametrize("label", ["job", "namespace", "cluster"])
+@pytest.mark.parametrize(
+    ("alert", "failing", "working"),
+    [
+        ("Down", {ENFORCE: "7x8 stale"}, {ENFORCE: "7x60"}),
+        ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale"}, {f'{STARTED}{{query="audit"}}': "7x60"}),
+        ("GatewayGone", {f'{STARTED}{{query="gateway"}}': "7x8 stale"}, {f'{STARTED}{{query="gateway"}}': "7x60"}),
+        (
+            "RejectedShare",
+            dict.fromkeys((TOPICS % "admitted", TOPICS % "rejected"), "0+1x100"),
+            {TOPICS % "admitted": "0+9x100"},
+        ),
+        ("Restarts", pods(5), pods(3)),
+    ],
+)
+def test_a_deployment_that_fails_is_reported_although_another_one_works(
+    programs, tmp_path, alert, failing, working, label
+):
+    """Two deployments of one Prometheus differ by one label, and may have the same instances."""
+    series = {
+        selector.replace("}", f',{label}="{value}"}}'): values
+        for value, own in (("a", failing), ("b", working))
+        for selector, values in own.items()
+    }
+    check_alert(programs, tmp_path, alert, series, [{label: "a"}])
+
+
+def check_alert(programs, tmp_path, alert, series, fired):
+    """Check that an alert of that name fires for these labels, which it has besides its own."""
     name = f"MutationQuota{alert.partition(' ')[0]}"
     labels, summary = FIRED[alert]
-    expected = [{"exp_labels": labels, "exp_annotations": {"summary": summary}}] if fires else []
+    expected = [{"exp_labels": labels | others, "exp_annotations": {"summary": summary}} for others in fired]
     case = {
         "interval": "15s",
         "input_series": [{"series": selector, "values": values} for selector, values in series.items()],

@@ -9,7 +9,7 @@ from tests.support.monitoring import DASHBOARD, PANELS, RULES, metrics_of
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
 LABELS |= {f"{metric.name}_bucket": {*metric.labels, "le"} for metric in METRICS if metric.kind == "histogram"}
-OF_PROMETHEUS = {"job", "instance"}
+OF_PROMETHEUS = {"job", "instance", "namespace", "cluster"}
 
 QUERIES = [
     *(target["expr"] for panel in PANELS for target in panel["targets"]),
