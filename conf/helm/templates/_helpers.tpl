@@ -184,8 +184,10 @@ spec:
         {{- end }}
       {{- end }}
       terminationGracePeriodSeconds: {{ .service.grace }}
+      {{- with .values.podSecurityContext }}
       securityContext:
-        {{- toYaml .values.podSecurityContext | nindent 8 }}
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
       {{- range $field := list "priorityClassName" "nodeSelector" "tolerations" "affinity" }}
       {{- with get $.values $field }}
       {{ $field }}:{{ if kindIs "string" . }} {{ . }}{{ else }}{{ toYaml . | nindent 8 }}{{ end }}
@@ -204,8 +206,8 @@ spec:
         - name: {{ .name }}
           image: {{ .root.Values.image.repository }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-          args: {{ concat .args (list "--settings" "/etc/mutation-quota/mutation-quota.toml") | toJson }}
-          {{- with concat .env .values.env }}
+          args: {{ concat .args (list "--settings" "/etc/mutation-quota/mutation-quota.toml") (.values.args | default list) | toJson }}
+          {{- with concat .env (.values.env | default list) }}
           env:
             {{- toYaml . | nindent 12 }}
           {{- end }}

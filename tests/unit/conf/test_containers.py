@@ -1,6 +1,7 @@
 """The image, and the Compose file: valid by their schema and linter, with settings that the programs take."""
 
 import json
+import re
 import subprocess
 import sys
 from importlib.resources import files
@@ -88,3 +89,9 @@ def test_the_linter_reports_nothing():
 def test_it_runs_as_a_user_without_a_name_under_an_init_that_forwards_signals():
     lines = DOCKERFILE.read_text().splitlines()
     assert {"USER 10001:10001", 'ENTRYPOINT ["tini", "--", "mutation-quota"]'} <= set(lines)
+
+
+def test_a_user_of_another_id_and_the_group_0_has_a_home_and_may_write_data():
+    text = DOCKERFILE.read_text()
+    assert re.search(r"^ENV .*(\\\n.*)*HOME=/tmp", text, re.MULTILINE)
+    assert re.search(r"install --directory .*--group=0 --mode=0775 /data$", text, re.MULTILINE)

@@ -38,6 +38,7 @@ PROFILES = {
     "strimzi": (ALL, "values-strimzi.yaml"),
     "s3": (ALL, "values-s3.yaml"),
     "client-certificates": (ALL, "values-client-certificates.yaml"),
+    "openshift": (ALL, "values-openshift.yaml"),
 }
 SCHEMA = functools.cache(kubernetes_validate.utils.schema_contents)
 SECURITY = (CHECKOUT / "docs/explanation/security.md").read_text()
@@ -253,7 +254,13 @@ def test_a_pod_is_reached_only_at_its_ports_and_reaches_only_kafka_and_dns(every
     (prometheus,) = policies[""]["ingress"]
     assert ports_of(prometheus) == [9404]
     (egress,) = policies[""]["egress"]
-    assert ports_of(egress) == [53, 53, 9092, 9093]  # of the gateway's brokers, and of kafka.bootstrap_servers
+    assert egress["ports"][:4] == [
+        {"port": 53, "protocol": "UDP"},
+        {"port": 53, "protocol": "TCP"},
+        {"port": 5353, "protocol": "UDP"},  # of the pods behind OpenShift's Service for DNS
+        {"port": 5353, "protocol": "TCP"},
+    ]
+    assert ports_of(egress)[4:] == [9092, 9093]  # of the gateway's brokers, and of kafka.bootstrap_servers
     for name in ("gateway", "dashboard"):
         (rule,) = policies[f"-{name}"]["ingress"]
         opened = {port["containerPort"] for port in container(everything, name)["ports"]}
@@ -261,7 +268,7 @@ def test_a_pod_is_reached_only_at_its_ports_and_reaches_only_kafka_and_dns(every
     assert policies["-gateway"]["ingress"][0]["from"] == []  # everyone
     target = {"settings": {"kafka": {"target_servers": "other-1:9192, other-2:9192"}}}
     (egress,) = of_kind(rendered(target), "NetworkPolicy")[""]["spec"]["egress"]
-    assert ports_of(egress) == [53, 53, 9093, 9192]
+    assert ports_of(egress)[4:] == [9093, 9192]
 
 
 def test_prometheus_finds_the_metrics_and_has_the_alerts_of_the_file(everything):
@@ -324,7 +331,7 @@ def test_clients_with_certificates_are_presented_to_the_brokers(settings):
     assert (secrets["issuer"], secrets["clients-ca"]) == ("mutation-quota-gateway-ca", "kafka-clients-ca")
     for name in {*PROBED} - {"gateway"}:
         assert "issuer" not in {volume["name"] for volume in pod(objects, name)["volumes"]}
-    assert ports_of(of_kind(objects, "NetworkPolicy")[""]["spec"]["egress"][0])[2:] == [9093, 9094]
+    assert ports_of(of_kind(objects, "NetworkPolicy")[""]["spec"]["egress"][0])[4:] == [9093, 9094]
 
 
 @pytest.mark.parametrize(
@@ -351,6 +358,46 @@ def merged(values, changed):
 def test_a_service_may_have_values_of_its_own_in_place_of_those_of_all(everything):
     pools = {name: pod(everything, name)["nodeSelector"]["pool"] for name in PROBED}
     assert pools == dict.fromkeys(PROBED, "jobs") | {"observe": "small"}
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_a_pod_on_openshift_names_no_user_and_no_group(name):
+    """Its constraint restricted-v2 refuses ids outside of the namespace's range, and sets ids of this range itself."""
+    assert pod(rendered(*PROFILES["openshift"]), name)["securityContext"] == {
+        "runAsNonRoot": True,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+OPTIONAL = (
+    *("args", "env", "podAnnotations", "podLabels", "nodeSelector", "tolerations", "affinity", "priorityClassName"),
+    *("serviceAccountAnnotations", "podSecurityContext"),
+)
+"""What a pod may have, and may also do without."""
+
+
+def test_null_removes_a_value():
+    """For one service or for all; and a section that is needed is named in the error."""
+    nothing = dict.fromkeys(OPTIONAL)
+    ports = {"networkPolicy": {"egressPorts": None}, "brokersCA": {"secret": None}}
+    for values in ({"defaults": nothing}, dict.fromkeys(("enforce", "audit"), nothing)):
+        objects = rendered(values | ports)
+        assert "securityContext" not in pod(objects, "enforce")
+        assert "brokers-ca" not in secrets_of(objects, "enforce")
+        for item in objects:
+            kubernetes_validate.validate(item, OLDEST, strict=True)
+    done = helm("template", CHART, "--set", "storage=null", "--set", "gateway.service=null")
+    assert done.returncode == 1
+    assert "at '': missing property 'storage'" in done.stderr
+    assert "at '/gateway': missing property 'service'" in done.stderr
+
+
+def test_a_service_may_have_more_options_such_as_a_debug_log():
+    objects = rendered({"defaults": {"args": ["--set", "topics.create=true"]}, "audit": {"args": ["-v"]}})
+    file = "/etc/mutation-quota/mutation-quota.toml"
+    assert container(objects, "audit")["args"] == ["audit", "--settings", file, "-v"]
+    assert container(objects, "enforce")["args"][2:] == [file, "--set", "topics.create=true"]
 
 
 def test_the_schema_refuses_wrong_types_unknown_keys_and_secrets():
