@@ -226,6 +226,27 @@ ENFORCE = f'{QUERY}_{LAST}{{query="enforce"}}'
 TOPICS = 'mutation_quota_topics_total{outcome="%s"}'
 
 
+@pytest.fixture
+def check_alert(programs, tmp_path):
+    """Return a function that checks that an alert fires for these labels, which it has besides its own."""
+
+    def check(alert, series, fired):
+        name = f"MutationQuota{alert.partition(' ')[0]}"
+        labels, summary = FIRED[alert]
+        expected = [{"exp_labels": labels | others, "exp_annotations": {"summary": summary}} for others in fired]
+        case = {
+            "interval": "15s",
+            "input_series": [{"series": selector, "values": values} for selector, values in series.items()],
+            "alert_rule_test": [{"eval_time": _EVALUATED.get(alert, "10m"), "alertname": name, "exp_alerts": expected}],
+        }
+        (tmp_path / "case.yaml").write_text(yaml.safe_dump({"rule_files": [str(RULES_FILE)], "tests": [case]}))
+        command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return check
+
+
 @pytest.mark.parametrize(
     ("alert", "series", "fires"),
     [
@@ -278,9 +299,9 @@ TOPICS = 'mutation_quota_topics_total{outcome="%s"}'
         ("UpkeepFails", {UPKEEP: "0x10 1x10 2x10 3x30"}, True),
     ],
 )
-def test_an_alert_fires_in_time(programs, tmp_path, alert, series, fires):
+def test_an_alert_fires_in_time(check_alert, alert, series, fires):
     """The series have four values a minute. Prometheus' own engine evaluates them, most after ten minutes."""
-    check_alert(programs, tmp_path, alert, series, [{}] if fires else [])
+    check_alert(alert, series, [{}] if fires else [])
 
 
 @pytest.mark.parametrize("label", ["job", "namespace", "cluster"])
@@ -298,32 +319,14 @@ def test_an_alert_fires_in_time(programs, tmp_path, alert, series, fires):
         ("Restarts", pods(5), pods(3)),
     ],
 )
-def test_a_deployment_that_fails_is_reported_although_another_one_works(
-    programs, tmp_path, alert, failing, working, label
-):
+def test_a_deployment_that_fails_is_reported_although_another_one_works(check_alert, alert, failing, working, label):
     """Two deployments of one Prometheus differ by one label, and may have the same instances."""
     series = {
         selector.replace("}", f',{label}="{value}"}}'): values
         for value, own in (("a", failing), ("b", working))
         for selector, values in own.items()
     }
-    check_alert(programs, tmp_path, alert, series, [{label: "a"}])
-
-
-def check_alert(programs, tmp_path, alert, series, fired):
-    """Check that an alert of that name fires for these labels, which it has besides its own."""
-    name = f"MutationQuota{alert.partition(' ')[0]}"
-    labels, summary = FIRED[alert]
-    expected = [{"exp_labels": labels | others, "exp_annotations": {"summary": summary}} for others in fired]
-    case = {
-        "interval": "15s",
-        "input_series": [{"series": selector, "values": values} for selector, values in series.items()],
-        "alert_rule_test": [{"eval_time": _EVALUATED.get(alert, "10m"), "alertname": name, "exp_alerts": expected}],
-    }
-    (tmp_path / "case.yaml").write_text(yaml.safe_dump({"rule_files": [str(RULES_FILE)], "tests": [case]}))
-    command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_alert(alert, series, [{label: "a"}])
 
 
 def test_the_opentelemetry_collector_scrapes_as_prometheus_does(programs, tmp_path):
