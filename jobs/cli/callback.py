@@ -16,8 +16,8 @@ from jobs.cli.options import (
     parse_time,
     split_configs,
 )
-from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.changes import prepare_quota_topic, read_log, sign
+from jobs.cli.output import OutputOptions, print_text, print_warnings
+from jobs.cli.quotas.changes import cancel_scheduled, prepare_quota_topic, read_log, sign
 from quota.callbacks.instance import check_setting
 from quota.errors import BadInput, NotFound
 from quota.records.quota_log import CallbackRecord, CallbackSetting, ClusterRecord
@@ -103,7 +103,15 @@ def alter(
         return sign(record, comment, moment)
 
     prepare_quota_topic(settings)
-    record, since = QuotaWriter(settings).alter_callback(make_record, moment)
+    writer = QuotaWriter(settings)
+    record, since = writer.alter_callback(make_record, moment)
+    log = writer.read()
+    for change in log.quotas.settings.scheduled(log.now):
+        if change.moment != since:
+            time = format_time(change.moment)
+            becomes = f"the callback is {format_callback(change.setting)} from {time} on"
+            cancelling = f"mutation-quota callback cancel --effective-at {time}"
+            print_warnings([f"still scheduled: {becomes}; to cancel this: {cancelling}"])
     when = "already" if since is None else f"from {format_time(since)} on"
     output.print(
         AlteredCallback(record.callback, since),
@@ -111,27 +119,21 @@ def alter(
     )
 
 
-def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+def cancel(
+    effective_at: ScheduledAt = None, comment: Comment = None, *, output: OutputOptions, kafka: KafkaOptions
+) -> None:
     """Cancel a scheduled change of the callback.
 
-    callback describe lists the scheduled changes and their times.
+    If there are several, --effective-at names one. callback describe lists them and their times.
 
     Examples:
+      mutation-quota callback cancel
       mutation-quota callback cancel --effective-at 2027-01-01
-      mutation-quota callback cancel --effective-at 1798761600000
     """
-    moment = parse_time("--effective-at", effective_at)
+    given = None if effective_at is None else parse_time("--effective-at", effective_at)
     settings = kafka.read()
-    from quota.kafka.quotas.writer import QuotaWriter
-
     log = read_log(settings)
-    scheduled = [change for change in log.quotas.settings.scheduled(log.now) if change.moment == moment]
-    if not scheduled:
-        raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
-    record = sign(scheduled[-1].record(moment, cancelled=True), comment)
-    (timestamp,) = QuotaWriter(settings).write([record])
-    if timestamp >= moment:
-        raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
+    moment = cancel_scheduled(settings, log.quotas.settings.scheduled(log.now), given, comment, "the callback")
     output.print(
         CancelledChange(None, moment),
         lambda: print(f"Cancelled the change of the callback scheduled for {format_time(moment)}."),

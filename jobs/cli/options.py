@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -25,9 +25,9 @@ from quota.settings.loading import LoadedSettings, Override, load_with_origins
 from quota.text import format_time
 from schemas.documents.records import WrittenFile
 
-_RELATIVE = re.compile(r"([+-])(\d{1,9})([smhd])")
+_DURATION = re.compile(r"(\d{1,9})([smhd])")
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 _MIN_DIGITS = 12
 """The smallest number of digits of epoch ms: fewer may be epoch seconds, or a date such as 20270101."""
@@ -72,7 +72,9 @@ EffectiveAt = Annotated[
     str | None,
     time_option("--effective-at", help=f"When the change takes effect: {A_TIME}, +2h. Default: now."),
 ]
-ScheduledAt = Annotated[str, time_option(help=f"Time for which the change is scheduled: {A_TIME}.")]
+ScheduledAt = Annotated[
+    str | None, time_option(help=f"Time for which the change is scheduled: {A_TIME}. Default: that of the only one.")
+]
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 Requests = Annotated[
     str | None,
@@ -298,10 +300,8 @@ def split_configs(texts: list[str] | None) -> list[str]:
 def parse_time(option: str, text: str) -> int:
     """Return a time in epoch ms: from epoch ms, ISO 8601 (UTC without a zone), or relative to now as -2h and +30m."""
     try:
-        if relative := _RELATIVE.fullmatch(text):
-            sign, count, unit = relative.groups()
-            seconds = timedelta(**{_UNITS[unit]: int(count)}).total_seconds()
-            moment = now_ms() + round(float(f"{sign}1") * seconds * 1000)
+        if text[:1] in {"+", "-"} and (ago := _DURATION.fullmatch(text[1:])):
+            moment = now_ms() + int(f"{text[0]}1") * int(ago[1]) * _UNITS_MS[ago[2]]
         elif text.isascii() and text.isdigit():
             moment = int(text) if len(text) >= _MIN_DIGITS else -1
         else:
@@ -314,6 +314,14 @@ def parse_time(option: str, text: str) -> int:
             f"{option} {text!r}: expected a time: 2026-11-21T14:00 (UTC), epoch ms, or relative to now (-2h, +30m)"
         )
     return moment
+
+
+def parse_duration(option: str, text: str) -> int:
+    """Return a duration in ms, such as 90s, 15m, 1h or 7d."""
+    match = _DURATION.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise BadInput(f"{option} {text!r}: expected a duration, such as 90s, 15m, 1h or 7d")
+    return int(match[1]) * _UNITS_MS[match[2]]
 
 
 def parse_effective_at(text: str | None) -> int | None:

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from quota.admission.decide import decide
@@ -60,10 +59,7 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def command(self, present: Quota | None) -> str | None:
         """Return the command that changes the current quota to this one; None if there is no quota to remove."""
         rate, burst = self.controller_mutation_rate, self.controller_mutation_burst
-        words = ["mutation-quota", "quotas", "alter"]
-        for kind, name in (("user", self.entity.user), ("client", self.entity.client_id)):
-            if name is not UNSET:
-                words.append(f"--{kind}-defaults" if name is None else f"--{kind}={name}")
+        words = ["mutation-quota", "quotas", "alter", *self.entity.options]
         if rate is None:
             return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
         added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{BURST_CONFIG}={burst}"

@@ -18,7 +18,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.levels import levels, unused_name
 from quota.records.quota_log import RATE_CONFIG, CallbackSetting, Quota, QuotaRecord, Window
 from quota.records.request import NO_CLIENT_ID
-from quota.text import format_time, printable, quoted
+from quota.text import printable, quoted
 from quota.timeline.timeline import QuotaTimeline
 
 Rates: TypeAlias = Mapping[QuotaEntity, float]
@@ -162,8 +162,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
             for kind, message in _quota_notes(change.entity, change.quota, brokers):
                 yield Note(kind, message, change.entity)
     for change in timeline.scheduled(at):
-        new = "is removed" if change.quota is None else f"becomes {change.quota}"
-        yield Note("scheduled", f"{new} from {format_time(change.moment)} on, and not before", change.entity)
+        yield Note("scheduled", f"{change}, and not before", change.entity)
 
 
 def cluster_warnings(rates: Rates) -> list[str]:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from quota.errors import BadInput
-from quota.records.quota_log import Quota, QuotaRecord
+from quota.records.quota_log import RATE_CONFIG, Quota, QuotaRecord
 from quota.text import format_time
-from quota.timeline.change import QuotaChange
+from quota.timeline.change import QuotaChange, altered_together
 from quota.timeline.timeline import QuotaTimeline
 
 
@@ -29,7 +31,8 @@ class Step:
         """Return the step as a line of a diff."""
         values = [str(quota) for quota in (self.before, self.after) if quota]
         moment = self.record.effective_at
-        later = "" if moment is None else f" (scheduled for {format_time(moment)})"
+        cancelled = ", cancelled" if self.record.cancelled else ""
+        later = "" if moment is None else f" (scheduled for {format_time(moment)}{cancelled})"
         return f"{self.sign} {self.record.entity}: {' -> '.join(values) or 'removed'}{later}"
 
 
@@ -57,6 +60,26 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
     steps = [Step(record, present.get(record.entity), record.quota) for record in (*removed, *records.values())]
     changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
     return changed + _schedule(later, timeline, at, changed)
+
+
+def ending(record: QuotaRecord, until: int, timeline: QuotaTimeline, at: int) -> list[QuotaRecord]:
+    """Return the records that end a change at `until`, where it takes effect at `at` (both epoch ms).
+
+    Its configs have from then on what they would have without it. A scheduled change of them in between would end it
+    early: it is cancelled, and what it sets is set at the end.
+    """
+    names = tuple(record.altered_configs or ())
+    before, after = (timeline.latest(record.entity, moment) for moment in (at, until))
+    altered = names if record.quota and before and before.quota else None
+    cancelled = []
+    for change in timeline.scheduled(at):
+        alters = change.altered if change.quota else None
+        same = RATE_CONFIG in names if change.quota is None else alters is None or {*names} & {*alters}
+        if change.entity == record.entity and change.moment <= until and same:
+            altered = altered_together(altered, alters)
+            cancelled += [change.record(change.moment, cancelled=True)] if change.moment < until else []
+    end = QuotaChange(record.entity, after.quota if after else None, until, altered).record(until)
+    return [replace(each, altered_by=record.altered_by, comment=record.comment) for each in (*cancelled, end)]
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:

@@ -47,6 +47,14 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {tag: name for tag, name in parts.items() if isinstance(name, str)}
 
     @property
+    def options(self) -> list[str]:
+        """The options of a command that name the entity."""
+        named = (("user", self.user), ("client", self.client_id))
+        return [
+            f"--{part}-defaults" if name is None else f"--{part}={name}" for part, name in named if name is not UNSET
+        ]
+
+    @property
     def parts(self) -> list[dict[str, str | None]]:
         """The entity as in Kafka's protocol (KIP-546); the name of a default is None."""
         named = (("user", self.user), ("client-id", self.client_id))

@@ -20,6 +20,7 @@ from quota.records.quota_log import (
     QuotaRecord,
     ResetRecord,
 )
+from quota.text import format_time
 
 R = TypeVar("R", QuotaRecord, CallbackRecord)
 
@@ -35,6 +36,11 @@ class QuotaChange:
     """The names of the configs that change; None for all."""
     scheduled: bool = field(default=False, compare=False)
     """Whether the record has a time of its own, and therefore a key of its own."""
+
+    def __str__(self) -> str:
+        """Return what a scheduled change does, as it follows its entity."""
+        new = "is removed" if self.quota is None else f"becomes {self.quota}"
+        return f"{new} from {format_time(self.moment)} on"
 
     def applied_to(self, present: Quota | None) -> Quota | None:
         """Return the quota that results from the one in force, which the author may not have known."""
@@ -155,7 +161,7 @@ def joined(record: R, version: QuotaChange | CallbackChange | None) -> R:
     if version is None or not version.scheduled or version.moment != record.effective_at:
         return record
     has_whole = isinstance(version, CallbackChange) or version.quota is not None
-    altered = _together(version.altered, _altered(record)) if has_whole else None
+    altered = altered_together(version.altered, _altered(record)) if has_whole else None
     return msgspec.structs.replace(record, altered_configs=None if altered is None else list(altered))
 
 
@@ -191,10 +197,11 @@ def _altered_at_once(
     """Return the configs that change at the time of a scheduled change, by an earlier record for that time, too."""
     if previous is None or previous.moment != change.moment or not (previous.scheduled and change.scheduled):
         return change.altered
-    return _together(previous.altered, change.altered)
+    return altered_together(previous.altered, change.altered)
 
 
-def _together(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+def altered_together(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the configs that two changes alter; None for all."""
     return None if one is None or other is None else tuple(sorted({*one, *other}))
 
 

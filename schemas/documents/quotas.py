@@ -18,6 +18,8 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """The quota after the change; null for none."""
     effective_at: int | None = None
     """The time at which the change takes effect, epoch ms; null in a plan for an immediate change."""
+    cancelled: bool = False
+    """Whether the change is one that was scheduled for that time, and is cancelled."""
 
 
 class QuotaChanges(msgspec.Struct, frozen=True):
@@ -93,6 +95,8 @@ class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
     """The class that decided; null for the eight levels."""
     levels: list[Level]
     """The levels, the most specific first."""
+    scheduled: list[QuotaRecord]
+    """The changes of the levels' quotas that are scheduled for later than `at`."""
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):

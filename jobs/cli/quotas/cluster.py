@@ -40,7 +40,7 @@ from quota.planning.cluster import (
 from quota.planning.quota_file import write_quota_file
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
-from quota.text import format_time, plural
+from quota.text import plural
 from schemas.documents.quotas import PulledQuotas, PushedQuotas, QuotaDrift
 
 if TYPE_CHECKING:
@@ -225,11 +225,8 @@ def _pull_into_log(
     log = read_log(settings)
     steps = list(pull_steps(rates, log.timeline, log.now))
     print_warnings(cluster_warnings(rates))
-    changed = {step.record.entity for step in steps}
-    staying = (change for change in log.timeline.scheduled(log.now) if change.entity in changed)
-    print_warnings([f"{each.entity}: the change scheduled for {format_time(each.moment)} stays" for each in staying])
     reason = comment or f"pulled from Kafka at {cluster.connection}"
-    change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+    change_log(settings, log, steps, None, reason, confirmation=confirmation, output=output)
 
 
 def _compare(settings: Settings, cluster: "ClusterQuotas") -> tuple["QuotaLog", Wanted, Rates, list[RateDifference]]:

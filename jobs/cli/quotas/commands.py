@@ -14,20 +14,22 @@ from jobs.cli.options import (
     KafkaOptions,
     PeriodOptions,
     ScheduledAt,
+    parse_duration,
     parse_effective_at,
     parse_time,
     split_configs,
 )
 from jobs.cli.output import OutputOptions, print_text, print_warnings
-from jobs.cli.quotas.changes import prepare_quota_topic, read_log, sign
+from jobs.cli.quotas.changes import cancel_scheduled, prepare_quota_topic, read_log, sign, warn_of_scheduled
 from jobs.cli.quotas.kafka_configs import ConfigChange, EntityFilterOptions, EntityOptions
 from jobs.cli.quotas.resolve import format_default_burst
 from jobs.cli.tables import QUOTA, Columns, print_rows
-from quota.errors import BadInput, NotFound
+from quota.errors import BadInput
 from quota.planning.quota_file import DescribedQuota, QuotaFile
 from quota.planning.warnings import quota_warnings, rate_warning
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG, Quota, QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord, Window
+from quota.records.record import MAX_EPOCH_MS
 from quota.text import display_name, format_time, plural
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
@@ -65,6 +67,10 @@ def alter(
         ),
     ] = None,
     effective_at: EffectiveAt = None,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="How long the change lasts, such as 1h. Default: for good."),
+    ] = None,
     comment: Comment = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Set even a rate that is probably a slip.")] = False,
     *,
@@ -74,10 +80,12 @@ def alter(
     """Set, change or remove a quota.
 
     The quota belongs to a user, a client-id, or both together; defaults are quotas for all others.
-    The change takes effect immediately, or at --effective-at, without a restart.
+    The change takes effect immediately, or at --effective-at, without a restart. With --for it ends by itself: then
+    the quota is what it would be without the change.
 
     Examples:
       mutation-quota quotas alter --user a --add-config controller_mutation_rate=5
+      mutation-quota quotas alter --user a --add-config controller_mutation_rate=50 --for 1h
       mutation-quota quotas alter --user a --delete-config max_debt_ms
     """
     entity = whose.parse()
@@ -87,6 +95,7 @@ def alter(
         raise BadInput(f"{RATE_CONFIG}: {doubt}; add --yes if it is meant")
     settings = kafka.read()
     moment = parse_effective_at(effective_at)
+    duration = None if lasting is None else parse_duration("--for", lasting)
     from quota.kafka.quotas.writer import QuotaWriter
 
     prepare_quota_topic(settings)
@@ -96,25 +105,40 @@ def alter(
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     writer = QuotaWriter(settings)
-    altered = writer.alter_quotas({entity: make_record}, moment)[entity]
+    until = None if duration is None else (moment or writer.read().now) + duration
+    if until is not None and until > MAX_EPOCH_MS:
+        raise BadInput(f"--for {lasting}: it would end after the year 9999")
+    altered = writer.alter_quotas({entity: make_record}, moment, until)[entity]
     after, since = altered.record.quota, altered.since
+    log = writer.read()
     if after is not None:
-        entities = {configured.entity for configured in writer.read().timeline.configured(since)}
+        entities = {configured.entity for configured in log.timeline.configured(since)}
         print_warnings(quota_warnings([entity], entities, of=[entity]))
-    quota = "removed" if after is None else str(after)
-    changed = PlannedChange(entity, altered.before, after, since)
-    done, word = ("Unchanged", "since") if altered.before == after else ("Updated", "from")
+    made = {since, *(record.effective_at for record in altered.ending)}
+    scheduled = log.timeline.scheduled(log.now)
+    warn_of_scheduled(each for each in scheduled if each.entity == entity and each.moment not in made)
+    done, word = ("Unchanged", "since") if altered.before == after and not altered.ending else ("Updated", "from")
+    quota = f"{after or 'removed'} {word} {format_time(since)}"
+    changes = [PlannedChange(entity, altered.before, after, since)]
+    for record in altered.ending:
+        time = format_time(record.effective_at or 0)
+        if record.cancelled:
+            print_warnings([f"{entity}: the change scheduled for {time} is cancelled, and made when this one ends"])
+            changes.append(PlannedChange(entity, record.quota, None, record.effective_at, cancelled=True))
+        else:
+            quota += f", then {record.quota or 'removed'} from {time}"
+            changes.append(PlannedChange(entity, after, record.quota, record.effective_at))
     servers = settings.kafka.bootstrap_servers
     output.print(
-        QuotaChanges(True, [changed]),
-        lambda: print_text(f"{done} config for entity: {entity}: {quota} {word} {format_time(since)}, on {servers}."),
+        QuotaChanges(True, changes),
+        lambda: print_text(f"{done} config for entity: {entity}: {quota}, on {servers}."),
         items="changes",
     )
 
 
 def cancel(
     whose: EntityOptions,
-    effective_at: ScheduledAt,
+    effective_at: ScheduledAt = None,
     comment: Comment = None,
     *,
     output: OutputOptions,
@@ -122,29 +146,18 @@ def cancel(
 ) -> None:
     """Cancel a scheduled quota change.
 
-    quotas describe lists the scheduled changes and their times.
+    If the entity has several, --effective-at names one. quotas describe lists them and their times.
 
     Examples:
-      mutation-quota quotas cancel --user alice --effective-at 2027-01-01
-      mutation-quota quotas cancel --user-defaults --effective-at 1798761600000
+      mutation-quota quotas cancel --user alice
+      mutation-quota quotas cancel --user-defaults --effective-at 2027-01-01
     """
     entity = whose.parse()
-    moment = parse_time("--effective-at", effective_at)
+    given = None if effective_at is None else parse_time("--effective-at", effective_at)
     settings = kafka.read()
-    from quota.kafka.quotas.writer import QuotaWriter
-
     log = read_log(settings)
-    scheduled = [
-        change for change in log.timeline.scheduled(log.now) if (change.entity, change.moment) == (entity, moment)
-    ]
-    if not scheduled:
-        times = [format_time(change.moment) for change in log.timeline.scheduled(log.now) if change.entity == entity]
-        others = f"only for {', '.join(times)}" if times else "and none for another time"
-        raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}, {others}")
-    record = sign(scheduled[0].record(moment, cancelled=True), comment)
-    (timestamp,) = QuotaWriter(settings).write([record])
-    if timestamp >= moment:
-        raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
+    scheduled = [change for change in log.timeline.scheduled(log.now) if change.entity == entity]
+    moment = cancel_scheduled(settings, scheduled, given, comment, entity)
     output.print(
         CancelledChange(entity, moment),
         lambda: print_text(f"Cancelled for entity: {entity}: the change scheduled for {format_time(moment)}."),

@@ -106,7 +106,7 @@ def apply(
     entities = _entities(record for record in records if record.effective_at is None)
     print_warnings(quota_warnings(_entities(records), entities, of=entities) + _rate_warnings(records))
     steps = plan(records, log.timeline, log.now if moment is None else moment)
-    change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
+    change_log(settings, log, steps, moment, comment, confirmation=confirmation, output=output)
 
 
 def rollback(
@@ -156,7 +156,7 @@ def rollback(
             past_timeline.add(to_change(entry.record, entry.timestamp))
     steps = rollback_plan(past_timeline, past, log.timeline, log.now)
     reason = comment or f"rollback to {format_time(past)}"
-    change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+    change_log(settings, log, steps, None, reason, confirmation=confirmation, output=output)
 
 
 def export(

@@ -12,9 +12,11 @@ from quota.errors import BadRecord, MutationQuotaError
 from quota.planning.warnings import name_warning, quota_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.levels import Resolution
+from quota.records.levels import levels as entity_levels
 from quota.records.quota_log import Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
+from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import Level
 from schemas.documents.quotas import ResolvedQuota
 
@@ -50,12 +52,16 @@ def resolve(
     print_warnings(_warnings(user, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
 
-    document = resolved_quota(resolution, levels, settings.quota.window, moment)
+    shown = {resolution.entity, *(level for level, _ in entity_levels(user_name, client_id))}
+    scheduled = [change for change in log.timeline.scheduled(moment) if change.entity in shown]
+    document = resolved_quota(resolution, levels, settings.quota.window, moment, scheduled)
 
     def text() -> None:
         who = f"user {quoted(user_name)} with client-id {quoted(client_id)}"
         print(labelled("Client", f"{who}, at {format_time(moment)}"))
         print_resolved(document, settings.quota.window)
+        for change in scheduled:
+            print(labelled("Scheduled", f"{change.entity} {change}"))
 
     output.print(document, text)
 
@@ -106,8 +112,10 @@ def format_default_burst(window: Window) -> str:
     return f"{window.num} x {window.size_seconds} s of the rate"
 
 
-def resolved_quota(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
-    """Return the quota that applies at a time (epoch ms), and the levels, as data."""
+def resolved_quota(
+    resolution: Resolution, levels: Sequence[Level], window: Window, at: int, scheduled: Sequence[QuotaChange] = ()
+) -> ResolvedQuota:
+    """Return the quota that applies at a time (epoch ms), the levels, and their scheduled changes, as data."""
     quota = resolution.limit.quota if resolution.limit else None
     winner = next((level for level in levels if level.quota), None) if quota else None
     return ResolvedQuota(
@@ -123,4 +131,5 @@ def resolved_quota(resolution: Resolution, levels: Sequence[Level], window: Wind
         reset_at=resolution.reset_at,
         callback=resolution.callback,
         levels=list(levels),
+        scheduled=[change.record(change.moment) for change in scheduled],
     )

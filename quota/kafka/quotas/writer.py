@@ -1,6 +1,7 @@
 """Writers of the quota log, for commands and for the gateway (`LoggedRates`): each change is a record."""
 
 import asyncio
+import dataclasses
 import getpass
 import logging
 import os
@@ -19,6 +20,7 @@ from quota.kafka.librdkafka import client_config, reason
 from quota.kafka.producers import RecordProducer
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog, read_log
 from quota.kafka.topics.specs import MAX_QUOTA_BYTES
+from quota.planning.plan import ending
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
@@ -52,6 +54,8 @@ class AlteredQuota:
     """The last record of the entity, with the quota that results."""
     since: int
     """The time from which on it is in force [epoch ms]."""
+    ending: Sequence[QuotaRecord] = ()
+    """The records that end the change (`quota.planning.plan.ending`); the last sets what follows."""
 
 
 class QuotaWriter:
@@ -106,10 +110,12 @@ class QuotaWriter:
         self,
         changes: Mapping[QuotaEntity, Callable[[Quota | None], QuotaRecord]],
         effective_at: int | None = None,
+        until: int | None = None,
     ) -> dict[QuotaEntity, AlteredQuota]:
         """Change the quotas of entities without losing concurrent changes by others.
 
-        A change returns the record for the quota that the entity has at `effective_at` [epoch ms], by default now.
+        A change returns the record for the quota that the entity has at `effective_at` [epoch ms], by default now. It
+        ends at `until` [epoch ms], by default never.
 
         A record names the configs that it changes, and the timeline applies only these. It also holds the whole quota,
         for the time when compaction has removed the records before it; and one for a scheduled time names all configs
@@ -118,16 +124,21 @@ class QuotaWriter:
         """
         log = self.read()
         altered: dict[QuotaEntity, AlteredQuota] = {}
-        records: dict[QuotaEntity, QuotaRecord] = {}
+        records: list[QuotaRecord] = []
+        at = effective_at or log.now
         for entity, change in changes.items():
-            present = log.timeline.latest(entity, effective_at or log.now)
+            present = log.timeline.latest(entity, at)
             before = present.quota if present else None
             record = change(before)
-            altered[entity] = AlteredQuota(before, record, present.moment if present else log.now)
-            if record.quota != before or effective_at is not None:
-                records[entity] = record
-        for record, since in self._write_until_complete(log, records.values()):
-            altered[record.entity] = AlteredQuota(altered[record.entity].before, record, since)
+            end = [] if until is None else ending(record, until, log.timeline, at)
+            if record.quota != before or effective_at is not None or any(each.cancelled for each in end):
+                records += [record, *end]
+            else:
+                end = []
+            altered[entity] = AlteredQuota(before, record, present.moment if present else log.now, end)
+        for record, since in self._write_until_complete(log, records):
+            if record.effective_at == effective_at:
+                altered[record.entity] = dataclasses.replace(altered[record.entity], record=record, since=since)
         return altered
 
     def alter_callback(

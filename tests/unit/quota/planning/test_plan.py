@@ -4,13 +4,17 @@ import json
 
 import pytest
 import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from quota.errors import BadInput
-from quota.planning.plan import plan, rollback_plan
+from quota.planning.plan import ending, plan, rollback_plan
 from quota.planning.quota_file import is_json_lines, read_quota_file, write_quota_file
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Quota, QuotaRecord
-from quota.timeline.change import QuotaChange
+from quota.timeline.change import QuotaChange, to_change
+from quota.timeline.timeline import QuotaTimeline
 from tests.support.factories import timeline
 
 ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol")
@@ -46,7 +50,7 @@ def test_a_plan_schedules_the_files_changes_and_leaves_equal_ones():
     assert plan([*equal, QuotaRecord(BOB, 9.0, effective_at=200)], present, 10) == []
     steps = plan([*equal, QuotaRecord(BOB, None, effective_at=300)], present, 10)
     assert [str(step) for step in steps] == [
-        "- user-principal 'bob': controller_mutation_rate=9.0 (scheduled for 1970-01-01T00:00:00.200Z)",
+        "- user-principal 'bob': controller_mutation_rate=9.0 (scheduled for 1970-01-01T00:00:00.200Z, cancelled)",
         "- user-principal 'bob': removed (scheduled for 1970-01-01T00:00:00.300Z)",
     ]
     assert [(step.record.effective_at, step.record.cancelled) for step in steps] == [(200, True), (300, False)]
@@ -250,3 +254,45 @@ def test_a_name_in_yaml_is_what_is_written(name, field):
     content = f"quotas:\n- entity: {{{field}: {name}}}\n  controller_mutation_rate: 1\n  shadow: null\n"
     (record,) = read_quota_file(content.encode(), "f")
     assert (record.entity.names, record.quota) == ({field: name}, Quota(1.0))
+
+
+CONFIGS = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
+WHOLE = st.none() | st.builds(
+    Quota, st.sampled_from([1.0, 2.0]), st.sampled_from([None, 10.0]), st.sampled_from([None, 7])
+)
+CHANGES = st.lists(
+    st.tuples(WHOLE, st.integers(0, 12), st.none() | st.lists(st.sampled_from(CONFIGS), min_size=1, unique=True)),
+    max_size=6,
+)
+
+
+@given(
+    CHANGES, WHOLE, st.lists(st.sampled_from(CONFIGS), min_size=1, unique=True), st.integers(4, 6), st.integers(1, 5)
+)
+def test_a_change_for_some_time_leaves_what_would_be_in_force_without_it(changes, quota, names, at, lasting):
+    """Whatever is scheduled before, within and after its time; until then, nothing else changes its configs."""
+    without, with_it, until = QuotaTimeline(), QuotaTimeline(), at + lasting
+    for held, moment, altered in changes:
+        change = QuotaChange(ALICE, held, moment, altered and tuple(altered), scheduled=moment > 3)
+        without.add(change)
+        with_it.add(change)
+    assume("controller_mutation_rate" in names if quota is None or not without.latest(ALICE, at) else True)
+    record = replace(QuotaRecord.of(ALICE, quota), effective_at=at, altered_configs=names, comment="a migration")
+    records = [record, *ending(record, until, without, at)]
+    assert {each.comment for each in records} == {"a migration"}
+    for each in records:
+        with_it.add(to_change(each, 3))
+
+    def in_force(timeline, moment):
+        change = timeline.latest(ALICE, moment)
+        return change.quota if change else None
+
+    assert [in_force(with_it, moment) for moment in range(until, 14)] == [
+        in_force(without, moment) for moment in range(until, 14)
+    ]
+    if "controller_mutation_rate" in names:
+        for moment in range(at, until):
+            present = in_force(with_it, moment)
+            assert (present and [present.configs[name] for name in names]) == (
+                quota and [quota.configs[name] for name in names]
+            )
