@@ -12,7 +12,7 @@ from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.levels import EXEMPT, Resolution, ResolvedRequest
 from quota.records.record import Record
 from quota.records.request import ANONYMOUS, MutationRequest, Observed, read_request, read_valid
-from quota.text import quoted
+from quota.text import format_duration, quoted
 
 
 def resolve(record: Record, quotas: CallbackTimeline, policy: Policy) -> ResolvedRequest | DeadLetter:
@@ -69,6 +69,12 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         _check_observed(request.observed, len(request.topics), record, policy)
     request = _identified(request, record, policy)
     record.check_stamped()
+    if request.apply and request.expires_at is not None and request.expires_at <= record.timestamp:
+        late = format_duration(record.timestamp - request.expires_at)
+        raise BadRecord(
+            f"expires_at: expired {late} before the broker received the request, so it is not charged; check the clock "
+            f"of the machine that wrote it (value: {request.expires_at})"
+        )
     return request
 
 

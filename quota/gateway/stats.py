@@ -111,7 +111,7 @@ class GatewayStats:
         """Count a reply without a decision, unless the request is invalid; the first that is not in time is logged."""
         if reply.decision is None and not reply.is_invalid:
             self.undecided += 1
-            if not (reply.error_code or reply.least_decision_ms or self._is_silent):
+            if reply.was_requested and not (reply.error_code or self._is_silent):
                 self._is_silent = True
                 _log.warning("no decision in time; check that mutation-quota enforce is running")
 

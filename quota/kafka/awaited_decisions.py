@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 
-import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
+from msgspec.structs import replace as replace_fields
 
 from quota.admission.identity import request_topic
 from quota.admission.resolve import FEWER_TOPICS
@@ -47,7 +47,7 @@ class JobPace:
         self._silent_after = silent_after
         self._sent_at = 0.0
         self._waiting_since: float | None = None
-        self._times: deque[tuple[float, float]] = deque(maxlen=_MAX_TIMES)  # when decided, and the time that it took
+        self._times: deque[float] = deque(maxlen=_MAX_TIMES)
 
     def sent(self, now: float) -> None:
         """Record that a request was sent."""
@@ -55,11 +55,11 @@ class JobPace:
         if self._waiting_since is None:
             self._waiting_since = now
 
-    def decided(self, now: float, seconds: float) -> None:
+    def decided(self, seconds: float) -> None:
         """Record that a request was decided, and the time that it took. One that outlasted a silence tells nothing."""
         self._waiting_since = None
         if seconds < self._silent_after:
-            self._times.append((now, seconds))
+            self._times.append(seconds)
 
     def rejected(self) -> None:
         """Record that no request is left that a decision could be missing for."""
@@ -69,17 +69,17 @@ class JobPace:
         """Return the time for which a request has waited and no other was decided."""
         return 0.0 if self._waiting_since is None else now - self._waiting_since
 
-    def retry_is_due(self, now: float) -> bool:
-        """Return whether a silent job is to be tried again."""
-        return min(self.silent_for(now), now - self._sent_at) >= self._silent_after
+    def trial_is_due(self, now: float) -> bool:
+        """Return whether nothing was sent for so long that what is known may have changed."""
+        return now - self._sent_at >= self._silent_after
 
     def least_seconds(self, now: float) -> float:
         """Return the least time that a decision takes, as far as is known.
 
         It takes as long as the quickest of the last ones, and no less than another has already waited for one: the job
-        decides requests in their order. What was seen is forgotten after `silent_after`, so that it is tried again.
+        decides requests in their order.
         """
-        quickest = min((took for at, took in self._times if now - at < self._silent_after), default=0.0)
+        quickest = min(self._times, default=0.0)
         return max(min(_LEAST_SECONDS, self._silent_after), quickest, self.silent_for(now))
 
     def can_decide_within(self, seconds: float, now: float) -> bool:
@@ -110,7 +110,7 @@ class AwaitedDecisions:
 
     A program with a limit for decisions does not write a request that would not be decided in its own time, because it
     would be charged later, for nothing. If nothing has been decided for the limit, the job is silent: then no request
-    is written, except the last undecided one, again, each time that the limit has passed. It has the same id, so an
+    is written, except a copy that is only validated, each time that the limit has passed. It costs nothing, so an
     outage is charged to nobody else, however long it takes.
     """
 
@@ -160,13 +160,12 @@ class AwaitedDecisions:
         request_id = self._undecided.ids.get(wanted.content_digest, f"{self._prefix}{new_id}")
         pending = self._pending.get(request_id)
         if pending is None and self._is_in_vain(wanted, loop):
-            least_decision_ms = round(self._pace.least_seconds(loop.time()) * 1000)
-            reply.set_result(DecisionReply(job_silent_ms=self._silent_ms(loop), least_decision_ms=least_decision_ms))
+            reply.set_result(self._no_decision(was_requested=False))
             return reply
         is_new = pending is None
         if pending is None:
             expires_at = now_ms() + wanted.timeout_ms
-            request = msgspec.structs.replace(wanted.request, request_id=request_id, expires_at=expires_at)
+            request = replace_fields(wanted.request, request_id=request_id, expires_at=expires_at)
             pending = self._pending[request_id] = _Pending(request, wanted.content_digest, loop.time())
         pending.replies.add(reply)
         timer = loop.call_later(wanted.timeout_ms / 1000, self._on_timeout, reply, wanted.timeout_ms)
@@ -210,7 +209,7 @@ class AwaitedDecisions:
     def _took(self, decided: _Pending) -> float:
         """Record the time that a decision took, and return it [s]."""
         now = asyncio.get_running_loop().time()
-        self._pace.decided(now, now - decided.requested_at)
+        self._pace.decided(now - decided.requested_at)
         return now - decided.requested_at
 
     def _reply(self, request_id: str, reply: DecisionReply) -> None:
@@ -224,21 +223,28 @@ class AwaitedDecisions:
             _answer(future, replace(reply, waited_ms=waited_ms))
 
     def _on_timeout(self, reply: asyncio.Future[DecisionReply], waited_ms: int) -> None:
-        job_silent_ms = self._silent_ms(asyncio.get_running_loop())
-        _answer(reply, DecisionReply(waited_ms=waited_ms, job_silent_ms=job_silent_ms))
+        _answer(reply, replace(self._no_decision(was_requested=True), waited_ms=waited_ms))
 
-    def _silent_ms(self, loop: asyncio.AbstractEventLoop) -> int:
-        return round(self._pace.silent_for(loop.time()) * 1000)
+    def _no_decision(self, *, was_requested: bool) -> DecisionReply:
+        now = asyncio.get_running_loop().time()
+        silent_ms, least_ms = (
+            round(time * 1000) for time in (self._pace.silent_for(now), self._pace.least_seconds(now))
+        )
+        return DecisionReply(job_silent_ms=silent_ms, least_decision_ms=least_ms, was_requested=was_requested)
 
     def _is_in_vain(self, wanted: DecisionRequest, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return whether a request would not be decided in time; if a silent job is to be tried again, do so."""
+        """Return whether a request would not be decided in time.
+
+        If it is not known any longer, its copy is requested, which is only validated: it costs nothing.
+        """
         now = loop.time()
         if not self._has_limit or self._pace.can_decide_within(wanted.timeout_ms / 1000, now):
             return False
-        if self._pace.retry_is_due(now):
-            trial = self._undecided.last_written()
-            if trial is None:
+        if self._pace.trial_is_due(now):
+            if self._pace.silent_for(now) and not self._undecided.any_written:
                 return False
+            trial = replace_fields(wanted.request, request_id=f"{self._prefix}{uuid.uuid4().hex}", validate_only=True)
+            self._undecided.add(_Pending(trial, b"", now))
             self._send(trial, loop)
         return True
 
@@ -321,9 +327,10 @@ class _Undecided:
     def remove(self, decided: _Pending) -> None:
         self.awaited.pop(self.ids.pop(_key(decided), ""), None)
 
-    def last_written(self) -> MutationRequest | None:
-        """Return the last request that is not decided although it was written, as far as is known."""
-        return next((pending.request for pending in reversed(self.awaited.values()) if not pending.has_failed), None)
+    @property
+    def any_written(self) -> bool:
+        """Whether one of them is not decided although it was written, as far as is known."""
+        return not all(pending.has_failed for pending in self.awaited.values())
 
     def pop_decided(self, decision: Decision) -> _Pending | None:
         """Return the request of the first decision on one of them."""

@@ -36,7 +36,9 @@ class DecisionReply:
     job_silent_ms: int = 0
     """Without a decision: the time for which no request of this program has been decided [ms]."""
     least_decision_ms: int = 0
-    """Of a request that was not written, because it has less time: the time that a decision takes at least [ms]."""
+    """Without a decision: the time that one takes at least, as far as is known [ms]."""
+    was_requested: bool = True
+    """Whether the request was written; not if it would not be decided in its time."""
 
     @property
     def is_invalid(self) -> bool:

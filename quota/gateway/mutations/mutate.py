@@ -147,19 +147,18 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayCont
     is_silent = reply.job_silent_ms >= context.decision_timeout_ms
     if is_silent and context.when_silent == "open":
         return _Outcome(frozenset(range(len(wanted.request.topics))), counted=_SILENT)
-    is_running = f"is mutation-quota enforce running on {context.enforced_by}?"
     if reply.error:
         sentence = f"no decision on this mutation, so nothing was changed: {reply.error}"
-    elif not reply.least_decision_ms:
-        sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; {is_running}"
-    elif is_silent:
-        sentence = (
-            f"no decision on any mutation in {reply.job_silent_ms} ms, so this one was not requested, and nothing was "
-            f"changed; {is_running}"
-        )
+    elif reply.was_requested:
+        sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed"
     else:
-        sentence = (
-            f"a decision takes at least {reply.least_decision_ms} ms at present, and the client's timeout leaves "
-            f"{wanted.timeout_ms} ms, so it was not requested, and nothing was changed"
+        left = f"{wanted.timeout_ms} ms are left for a decision"
+        sentence = f"this mutation was not requested, and nothing was changed: {left}"
+    if is_silent:
+        sentence += (
+            f"; no mutation has been decided for {reply.job_silent_ms} ms, "
+            f"is mutation-quota enforce running on {context.enforced_by}?"
         )
+    elif not reply.error:
+        sentence += f"; decisions take at least {reply.least_decision_ms} ms at present"
     return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

@@ -97,6 +97,19 @@ def test_a_record_stamped_by_its_producer_is_a_dead_letter_without_a_time(value,
     assert dead.timestamp is None
 
 
+@pytest.mark.parametrize("early_ms", [0, 90_000])
+def test_a_mutation_that_had_expired_when_the_broker_received_it_is_not_charged(early_ms):
+    """The applier would refuse it; whoever carries it out without an applier needs no time limit."""
+    expired = request_json(1, expires_at=100_000)
+    dead = resolve(record(expired, timestamp=100_000 + early_ms), timeline(), Policy())
+    assert dead.error == (
+        f"expires_at: expired {'1 min 30 s' if early_ms else '0 s'} before the broker received the request, so it is "
+        "not charged; check the clock of the machine that wrote it (value: 100000)"
+    )
+    for valid in (expired, request_json(1, expires_at=1, apply=False)):
+        assert isinstance(resolve(record(valid, timestamp=99_999), timeline(), Policy()), ResolvedRequest)
+
+
 def observed(at, **fields):
     return {"at": at, "error_codes": [0]} | fields
 

@@ -33,9 +33,9 @@ def test_silence_is_logged_once_until_a_decision_and_a_request_that_was_not_writ
     stats = GatewayStats()
     caplog.set_level("INFO")
     for reply in (
-        DecisionReply(least_decision_ms=400),
+        DecisionReply(least_decision_ms=400, was_requested=False),
         DecisionReply(waited_ms=10_000),
-        DecisionReply(least_decision_ms=12_000),
+        DecisionReply(least_decision_ms=12_000, was_requested=False),
     ):
         stats.add_reply(reply)
     stats.add_decision(None)  # a late one

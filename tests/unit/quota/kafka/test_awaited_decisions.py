@@ -135,10 +135,11 @@ def test_without_an_answer_in_time_there_is_a_reply_without_a_decision(asker):
     asker.loop.wait_until(1.999)
     assert not short.done()
     asker.loop.wait_until(2)
-    assert short.result() == DecisionReply(waited_ms=2000, job_silent_ms=2000)
+    assert short.result() == DecisionReply(waited_ms=2000, job_silent_ms=2000, least_decision_ms=2000)
     assert (long.done(), len(asker.decisions)) == (False, 1)
     asker.loop.wait_until(3)
-    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000, job_silent_ms=3000), 0)
+    assert long.result() == DecisionReply(waited_ms=3000, job_silent_ms=3000, least_decision_ms=3000)
+    assert len(asker.decisions) == 0
 
 
 def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not_decided(asker):
@@ -154,7 +155,11 @@ def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not
     assert [future.result().job_silent_ms for future in (short, later)] == [2000, 9000]
 
 
-def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is_written(limited):
+def in_vain(least_decision_ms, job_silent_ms=0):
+    return DecisionReply(job_silent_ms=job_silent_ms, least_decision_ms=least_decision_ms, was_requested=False)
+
+
+def test_while_the_job_is_silent_nothing_is_written_but_now_and_then_what_costs_nothing(limited):
     """An outage of an hour with a new request each second is charged to those of its first ten seconds alone."""
     for number in range(10):
         limited.ask(str(number).encode(), 10)
@@ -162,10 +167,10 @@ def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is
     assert len(limited.sent) == 10
     for second in range(10, 3600):
         reply = limited.ask(str(second).encode(), 10)
-        assert reply.result() == DecisionReply(job_silent_ms=second * 1000, least_decision_ms=second * 1000)
+        assert reply.result() == in_vain(second * 1000, second * 1000)
         limited.loop.wait_until(second + 1)
-    assert set(ids(limited)[10:]) == {ids(limited)[9]}
-    assert len(limited.sent) == 10 + 359  # each ten seconds
+    assert [request.validate_only for request in limited.sent] == [False] * 10 + [True] * 359  # each ten seconds
+    assert len(set(ids(limited))) == 10 + 359
 
     limited.decide()
     late = limited.ask(b"late", 10)
@@ -176,17 +181,29 @@ def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is
 
 @pytest.mark.parametrize(("takes", "own", "is_written"), [(2, 1.9, False), (2, 2, True), (0.01, 0.099, False)])
 def test_a_request_with_less_time_than_decisions_take_is_not_written(limited, takes, own, is_written):
-    """They take at least a tenth of a second. Ten seconds after the last decision it is tried whether they still do."""
+    """They take at least a tenth of a second."""
     limited.ask()
     limited.loop.wait_until(takes)
     limited.decide()
     short = limited.ask(seconds=own)
     assert (short.done(), len(limited.sent)) == (not is_written, 1 + is_written)
     if not is_written:
-        assert short.result() == DecisionReply(least_decision_ms=max(takes * 1000, 100))
-    limited.loop.wait_until(takes + 10)
-    limited.ask(seconds=max(own, 0.1))
-    assert len(limited.sent) == 2 + is_written
+        assert short.result() == in_vain(max(takes * 1000, 100))
+
+
+def test_what_is_known_of_the_time_of_decisions_is_tried_again_with_what_costs_nothing(limited):
+    """Only another decision shows that they are quicker now; the time that passes does not."""
+    limited.ask()
+    limited.loop.wait_until(3)
+    limited.decide()
+    for at in (4, 60):
+        limited.loop.wait_until(at)
+        assert limited.ask(seconds=2).result().least_decision_ms == 3000
+    assert [request.validate_only for request in limited.sent] == [False, True]
+    limited.loop.wait_until(60.2)
+    limited.decide()
+    assert not limited.ask(seconds=2).done()
+    assert limited.taken == [3, None]
 
 
 def test_the_quickest_of_the_last_ten_decisions_counts(limited):
@@ -198,7 +215,7 @@ def test_the_quickest_of_the_last_ten_decisions_counts(limited):
     assert not limited.ask(seconds=0.3).done()
     limited.loop.wait_until(limited.loop.now + 0.9)
     limited.decide()
-    assert limited.ask(seconds=0.3).result() == DecisionReply(least_decision_ms=900)
+    assert limited.ask(seconds=0.3).result() == in_vain(900)
 
 
 def test_a_request_is_not_written_behind_one_that_has_waited_longer_than_it_may(limited):

@@ -6,6 +6,8 @@ from tests.support.wire.requests import creation, deletion, growth
 from tests.unit.quota.gateway.cluster import Cluster
 
 CREATION = creation("a")
+SILENT = "no mutation has been decided for 10000 ms, is mutation-quota enforce running on kafka:9092?"
+SLOW = "decisions take at least 900 ms at present"
 
 
 def undecided(on, version=7, **verdict):
@@ -18,13 +20,11 @@ def undecided(on, version=7, **verdict):
 
 
 def test_fail_closed_responds_with_an_error_that_names_the_reason(play):
-    """REQUEST_TIMED_OUT, and nothing is created."""
+    """REQUEST_TIMED_OUT, and nothing is created. It says what is known: whether others are decided, and how fast."""
     on = play(when_silent="closed", enforced_by="kafka:9092")
-    sentence = (
-        "no decision on this mutation in 8000 ms, so nothing was changed; "
-        "is mutation-quota enforce running on kafka:9092?"
-    )
-    assert undecided(on) == (7, sentence, 0)
+    waited = "no decision on this mutation in 8000 ms, so nothing was changed; "
+    assert undecided(on) == (7, waited + SILENT, 0)
+    assert undecided(on, job_silent_ms=9_999, least_decision_ms=900) == (7, waited + SLOW, 0)
     assert on.changes_seen() == []
 
 
@@ -47,16 +47,9 @@ def test_fail_open_does_not_proceed_because_the_clients_own_time_limit_is_short(
 def test_a_request_that_was_not_written_is_answered_with_the_reason(play):
     """Nothing has been decided for a while, or decisions take longer than the client waits. Neither is charged."""
     on = play(when_silent="closed", enforced_by="kafka:9092")
-    silent = (
-        "no decision on any mutation in 12000 ms, so this one was not requested, and nothing was changed; "
-        "is mutation-quota enforce running on kafka:9092?"
-    )
-    assert undecided(on, waited_ms=0, job_silent_ms=12_000, least_decision_ms=12_000) == (7, silent, 0)
-    short = (
-        "a decision takes at least 400 ms at present, and the client's timeout leaves 10000 ms, "
-        "so it was not requested, and nothing was changed"
-    )
-    assert undecided(on, waited_ms=0, job_silent_ms=300, least_decision_ms=400) == (7, short, 0)
+    unasked = "this mutation was not requested, and nothing was changed: 10000 ms are left for a decision; "
+    assert undecided(on, was_requested=False) == (7, unasked + SILENT, 0)
+    assert undecided(on, was_requested=False, job_silent_ms=300, least_decision_ms=900) == (7, unasked + SLOW, 0)
     assert on.changes_seen() == []
 
 
@@ -75,7 +68,7 @@ def test_fail_open_proceeds_at_once_while_the_job_is_silent_and_not_with_a_timeo
     play, job_silent_ms, error
 ):
     on = play(when_silent="open")
-    assert undecided(on, waited_ms=0, job_silent_ms=job_silent_ms, least_decision_ms=20_000)[0] == error
+    assert undecided(on, waited_ms=0, job_silent_ms=job_silent_ms, was_requested=False)[0] == error
 
 
 @pytest.mark.parametrize("when_silent", ["closed", "open"])
