@@ -184,7 +184,12 @@ REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("a", 1)
     [
         (DecisionReply(decision_on(REQUEST, throttle_ms=5000)), (0, ""), 5000, 0),
         (DecisionReply(error_code=42, error="topics: too many"), (42, "topics: too many"), 0, 0),
-        (DecisionReply(error_code=29, error="it cannot be written"), (7, "no decision on this mutation in"), 0, 1),
+        (
+            DecisionReply(error_code=29, error="it cannot be written"),
+            (7, "no decision on this mutation, so nothing"),
+            0,
+            1,
+        ),
         (DecisionReply(), (7, "no decision on this mutation in"), 0, 1),
     ],
     ids=["decision", "dead letter", "not written", "not in time"],
