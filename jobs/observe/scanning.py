@@ -25,6 +25,8 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"
 _XZ = b"\xfd7zXZ"
 _OPENERS: Mapping[str, Callable[[Path], object]] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 _HEAD_BYTES = 64
+UNREADABLE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+"""The errors of reading a file, also of one that is compressed and damaged, or not yet written to its end."""
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -100,7 +102,7 @@ def read_blocks(segment: Segment) -> Iterator[bytes]:
                 stream.seek(segment.begin - 1)
                 stream.readline(MAX_LINE_BYTES)  # a line that begins in the previous segment
             yield from _whole_lines(file, stream, segment.end)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+    except UNREADABLE as error:
         raise BadInput(f"{file}: {getattr(error, 'strerror', None) or error}") from None
 
 

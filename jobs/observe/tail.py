@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections import deque
 from datetime import tzinfo
 from hashlib import blake2b
@@ -10,7 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from jobs.observe.scanning import check_end, is_compressed, open_log
+from jobs.observe.scanning import UNREADABLE, check_end, is_compressed, open_log
 from quota.errors import BadInput
 from quota.observation.layouts import join
 
@@ -18,18 +19,27 @@ _log = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 1024 * 1024
 _FIRST_LINE_BYTES = 65_536
+_LAST_BYTES = 4096
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 _REMEMBERED_FILES = 1000
 _CHECKED_FILES = 5
 
 
 class LogPosition(msgspec.Struct, frozen=True):
-    """A position in a log: the offset up to which a file of it has been read."""
+    """A position in a log: the offset up to which a file of it has been read.
+
+    It is found again by what was read, under any name and compressed. A file that was given the inode of another one
+    has other bytes there; of several files with the same bytes, such as a header, the one with the inode is meant.
+    """
 
     first_line: str
-    """The identity of the file, independent of its name: a hash of its first line; empty if it has no line yet."""
+    """A hash of the file's first line; empty if it has no line yet."""
     offset: int
     """The number of bytes that have been read, uncompressed."""
+    last: str = ""
+    """A hash of the last of these bytes; empty in positions of older programs."""
+    inode: int = 0
+    """The number of the file in its file system; 0 in positions of older programs."""
 
 
 def check_log(log: Path, zone: tzinfo) -> None:
@@ -62,9 +72,9 @@ class LogTail:
         Without one, the log is read from its first line if `from_beginning`, otherwise from its end.
         """
         self._path = log
-        self._rest, self._offset, self._first_line = b"", 0, ""
-        self._read_before: deque[str] = deque(maxlen=_REMEMBERED_FILES)
-        if place is not None and place.first_line:
+        self._rest, self._last, self._offset, self._first_line = b"", b"", 0, ""
+        self._read_before: deque[LogPosition] = deque(maxlen=_REMEMBERED_FILES)
+        if place is not None and (place.first_line or place.inode):
             self._resume(place)
             return
         self._open(log)
@@ -75,7 +85,13 @@ class LogTail:
     @property
     def place(self) -> LogPosition:
         """The position after the lines that were read."""
-        return LogPosition(self._first_line, self._offset)
+        return LogPosition(self._first_line, self._offset, _hash(self._last), self._inode[1])
+
+    @property
+    def _end(self) -> LogPosition:
+        """The position after all bytes that were read, also those of an incomplete line."""
+        last = (self._last + self._rest)[-_LAST_BYTES:]
+        return LogPosition(self._first_line, self._offset + len(self._rest), _hash(last))
 
     @property
     def behind_bytes(self) -> int:
@@ -100,7 +116,8 @@ class LogTail:
         if lines:
             return lines
         if whole := self._rest.rfind(b"\n") + 1:  # lines that waited for the rest of one that was cut
-            lines, self._rest = join(self._rest[:whole], at_end=True)[0], self._rest[whole:]
+            lines = join(self._rest[:whole], at_end=True)[0]
+            self._pass(whole)
             return lines
         if self._rest:
             _log.warning("%s: a rotation truncated its last line", self._path)
@@ -121,29 +138,32 @@ class LogTail:
                 self._rest += block
                 if len(self._rest) > _MAX_LINE_BYTES and b"\n" not in self._rest:
                     self._skip_line()
-        except (OSError, EOFError) as error:
+        except UNREADABLE as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
         lines, size = joined
-        self._first_line = self._first_line or _hash(self._rest[:size])
+        self._first_line = self._first_line or _hash_line(self._rest[:size])
+        self._pass(size)
+        return lines
+
+    def _pass(self, size: int) -> None:
+        """Count these first bytes of the rest as read."""
+        self._last = (self._last + self._rest[:size])[-_LAST_BYTES:]
         self._rest = self._rest[size:]
         self._offset += size
-        return lines
 
     def _skip_line(self) -> None:
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
-        self._offset += len(self._rest)
-        self._rest = b""
+        self._pass(len(self._rest))
         while block := self._stream.read(_BLOCK_BYTES):
-            end = block.find(b"\n") + 1
-            self._offset += end or len(block)
+            self._rest, end = block, block.find(b"\n") + 1
+            self._pass(end or len(block))
             if end:
-                self._rest = block[end:]
                 return
 
     def _open(self, file: Path, offset: int = 0) -> None:
         if hasattr(self, "_stream"):
             self._stream.close()
-            self._read_before.append(self._first_line)
+            self._read_before.append(self._end)
         try:
             self._stream: BinaryIO = open_log(file)
             status = file.stat()
@@ -151,16 +171,18 @@ class LogTail:
         except OSError as error:
             raise BadInput(f"{file}: {error.strerror}") from None
         self._inode, self._written_at = (status.st_dev, status.st_ino), status.st_mtime_ns
-        self._rest, self._offset = b"", 0
+        self._rest, self._offset, self._last = b"", 0, b""
         self._first_line = _first_line(file)
         while self._offset < offset and (block := self._stream.read(min(_BLOCK_BYTES, offset - self._offset))):
-            self._offset += len(block)
+            self._rest = block
+            self._pass(len(block))
 
     def _resume(self, place: LogPosition) -> None:
-        for file in [self._path, *reversed(_rotated(self._path))]:
-            if _first_line(file) == place.first_line:
-                self._open(file, place.offset)
-                return
+        files = [file for file in [*reversed(_rotated(self._path)), self._path] if _is_at(file, place)]
+        if files:
+            copy = files[0 if place.first_line and place.last else -1]  # it was copied or compressed, or is the log
+            self._open(next((file for file in files if file.stat().st_ino == place.inode), copy), place.offset)
+            return
         _log.warning(
             "%s: the file that was read is neither the log nor a rotated copy; reading the log from its first line, "
             "earlier requests are not observed",
@@ -181,13 +203,13 @@ class LogTail:
             return False
         self._written_at = status.st_mtime_ns
         is_shorter = status.st_size < self._offset + len(self._rest)
-        return is_shorter or (bool(self._first_line) and _first_line(self._path) != self._first_line)
+        return is_shorter or not _is_at(self._path, self.place)
 
     def _continue_in_copy(self) -> None:
         """Read the rest of a log that was truncated in place from its copy, if there is one."""
         place = self.place
         for file in reversed(_rotated(self._path)):
-            if _first_line(file) == place.first_line:
+            if _is_at(file, place):
                 self._open(file, place.offset)
                 self._read_before.pop()  # the copy is the same file
                 self._inode = (0, 0)  # the log itself follows
@@ -209,9 +231,15 @@ class LogTail:
         if self._is_open(status):
             return None
         written_at = os.fstat(self._stream.fileno()).st_mtime_ns if self._is_plain else self._written_at
-        read = {*self._read_before, self._first_line, ""}
-        later = [file for file in _rotated(self._path) if _written(file) > written_at and _first_line(file) not in read]
-        return later[0] if later else self._path
+        read = {*self._read_before, self._end}
+        begun = {end.first_line for end in read}
+
+        def is_new(file: Path) -> bool:
+            end = _position(file)
+            return end.first_line != "" and (end.first_line not in begun or (end.offset >= 0 and end not in read))
+
+        later = (file for file in _rotated(self._path) if _written(file) >= written_at and is_new(file))
+        return next(later, self._path)
 
 
 def _rotated(log: Path) -> list[Path]:
@@ -228,18 +256,44 @@ def _written(file: Path) -> int:
         return 0
 
 
+def _is_at(file: Path, place: LogPosition) -> bool:
+    """Return whether a file has these bytes before a position."""
+    found = _position(file, place.offset)
+    is_same = place.first_line in {found.first_line, ""} and place.last in {found.last, ""}
+    return is_same and found.offset == place.offset
+
+
+def _position(file: Path, end: int = sys.maxsize) -> LogPosition:
+    """Return the position at an offset of a file, or at its end; its offset is -1 if the file cannot be read so far."""
+    at, last = 0, b""
+    try:
+        with open_log(file) as stream:
+            if not is_compressed(file):
+                at = stream.seek(max(min(end, file.stat().st_size) - _LAST_BYTES, 0))
+            while block := stream.read(min(_BLOCK_BYTES, end - at)):
+                at += len(block)
+                last = (last + block)[-_LAST_BYTES:]
+    except UNREADABLE:
+        at = -1
+    return LogPosition(_first_line(file), at, _hash(last))
+
+
 def _first_line(file: Path) -> str:
     """Return the hash of a file's first line; empty if it has no line."""
     try:
         with open_log(file) as stream:
-            return _hash(stream.read(_FIRST_LINE_BYTES))
-    except (OSError, EOFError):
+            return _hash_line(stream.read(_FIRST_LINE_BYTES))
+    except UNREADABLE:
         return ""
 
 
-def _hash(lines: bytes) -> str:
+def _hash_line(lines: bytes) -> str:
     """Return the hash of the first line, or of the beginning of a very long one; empty if it is incomplete."""
     end = lines.find(b"\n", 0, _FIRST_LINE_BYTES)
     if end < 0 and len(lines) < _FIRST_LINE_BYTES:
         return ""
-    return blake2b(lines[: end if end >= 0 else _FIRST_LINE_BYTES], digest_size=12).hexdigest()
+    return _hash(lines[: end if end >= 0 else _FIRST_LINE_BYTES])
+
+
+def _hash(data: bytes) -> str:
+    return blake2b(data, digest_size=12).hexdigest()

@@ -100,6 +100,83 @@ def test_a_log_truncated_in_place_is_read_to_the_end_of_its_copy_first(tmp_path,
     assert read_all(tail) == b"three\n" + new
 
 
+HEADER, NEW = b"# the same in each file\n", b"".join(b"new %d\n" % number for number in range(20))
+
+
+def renamed(log):
+    log.rename(log.with_name("log.1"))
+    log.write_bytes(HEADER + NEW)
+
+
+def copied_and_truncated(log):
+    log.with_name("log.1").write_bytes(log.read_bytes())
+    log.write_bytes(HEADER + NEW)
+
+
+def compressed(log):
+    log.with_name("log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    log.write_bytes(HEADER + NEW)
+
+
+def compressed_and_truncated(log):
+    log.with_name("log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.write_bytes(HEADER + NEW)
+
+
+def twice(log):
+    log.rename(log.with_name("log.2"))
+    log.write_bytes(HEADER + NEW[:60])
+    log.rename(log.with_name("log.1"))
+    log.write_bytes(NEW[60:])
+
+
+def while_compressing(log):
+    (log.parent / "log.1.gz").write_bytes(gzip.compress(log.read_bytes())[:-9])
+    renamed(log)
+
+
+@pytest.mark.parametrize("is_down", [True, False], ids=["after a restart", "while running"])
+@pytest.mark.parametrize("begin", [HEADER, HEADER + b"old\n" * 5, HEADER + b"old\n" * 5000])
+@pytest.mark.parametrize(
+    "rotation", [renamed, copied_and_truncated, compressed, compressed_and_truncated, twice, while_compressing]
+)
+def test_files_that_begin_alike_are_told_apart_after_each_rotation(tmp_path, rotation, begin, is_down):
+    append(tmp_path / "log.0", HEADER, b"read long ago\n")
+    os.utime(tmp_path / "log.0", ns=(1, 1))
+    if rotation in {copied_and_truncated, compressed_and_truncated}:
+        begin += b"a line of its own\n"  # with the same bytes up to the position, nothing tells that it was truncated
+    log, tail = followed(tmp_path, begin)
+    append(log, b"rest\n")
+    rotation(log)
+    tail = follow(log, tail.place) if is_down else tail
+    assert read_all(tail) == b"rest\n" + HEADER + NEW
+
+
+@pytest.mark.parametrize("size", [10, 60, 200])
+def test_a_file_with_another_content_before_the_position_is_another_file(tmp_path, caplog, size):
+    """Truncated without a copy, or the old file is deleted and the new one has its inode."""
+    log, tail = followed(tmp_path, HEADER, b"old\n" * 10)
+    log.write_bytes((HEADER + NEW)[:size])
+    assert read_all(follow(log, tail.place)) == (HEADER + NEW)[: (HEADER + NEW).rfind(b"\n", 0, size) + 1]
+    assert "earlier requests are not observed" in caplog.text
+
+
+def test_a_position_of_an_older_program_is_found_by_the_first_line(tmp_path):
+    append(tmp_path / "log.1", HEADER, b"read\n")
+    log, tail = followed(tmp_path, HEADER, b"old\n")
+    append(log, b"new\n")
+    assert read_all(follow(log, LogPosition(tail.place.first_line, tail.place.offset))) == b"new\n"
+
+
+def test_a_log_that_was_empty_is_found_by_its_inode(tmp_path):
+    log, tail = followed(tmp_path)
+    append(log, b"one\n")
+    rotate(log, "log.1")
+    append(log, b"two\n")
+    assert read_all(follow(log, tail.place, from_beginning=False)) == b"one\ntwo\n"
+
+
 def test_a_log_truncated_without_a_copy_is_reported(tmp_path, caplog):
     log, tail = followed(tmp_path, b"one\n", b"two\n")
     log.write_bytes(b"new\n")
