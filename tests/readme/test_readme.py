@@ -1,6 +1,5 @@
-"""The README is correct: its examples run, and its commands exist."""
+"""The README, and pages with examples, are correct: the examples run, and the commands exist."""
 
-import os
 import re
 import runpy
 import subprocess
@@ -14,7 +13,6 @@ import pytest
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
-from jobs.sandbox.run import embedded_gateway
 from jobs.storage.files import DeploymentSession
 from quota.callbacks.instance import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
@@ -32,6 +30,7 @@ from tests.support.waiting import until
 
 README = (CHECKOUT / "README.md").read_text()
 HOW_TO = CHECKOUT / "docs" / "how-to"
+ALGORITHMS = CHECKOUT / "docs" / "explanation" / "algorithms.md"
 
 
 def run_script(script, folder):
@@ -41,15 +40,18 @@ def run_script(script, folder):
     return done.stdout
 
 
-def test_the_first_commands_run_as_printed(tmp_path):
+def test_the_example_of_recommended_quotas_runs_as_printed(tmp_path):
     """From the shipped log to quotas; the page leaves out lines before and after the table."""
-    ((script, printed),) = re.findall(r"```sh\n([^`]*--example[^`]*)```\n\n```text\n…\n(.*?)…\n```", README, re.DOTALL)
+    page = (HOW_TO / "recommend.md").read_text()
+    ((script, printed),) = re.findall(r"```sh\n([^`]*--example[^`]*)```\n\n```text\n…\n(.*?)…\n```", page, re.DOTALL)
     assert printed in run_script(script, tmp_path)
 
 
 def test_the_example_from_files_runs_as_printed(tmp_path):
     """In the worked timeline a request is admitted, rejected for 12,000 ms, and then admitted."""
-    ((script, printed),) = re.findall(r"```sh\n([^`]*simulate[^`]*)```\n\n```\n(.*?)```", README, re.DOTALL)
+    ((script, printed),) = re.findall(
+        r"```sh\n([^`]*simulate[^`]*)```\n\n```\n(.*?)```", ALGORITHMS.read_text(), re.DOTALL
+    )
     assert run_script(script, tmp_path) == printed
     assert [line.split()[5:] for line in printed.splitlines()[1:]] == [
         ["ADMITTED", "-60", "0", "s"],
@@ -112,22 +114,12 @@ def test_the_example_of_a_service_answers_what_the_quota_rejects_with_429(job):
     assert 40 <= seconds <= 51
 
 
-def test_the_examples_of_rejected_clients_run_as_printed(job):
-    """Kafka's own tool goes through the gateway: a topic is created, the next one rejected."""
-    commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
-    with embedded_gateway(job) as (gateway, _):
-        commands = commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway)
-        done = subprocess.run(
-            ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{commands}'],
-            cwd=CHECKOUT,
-            env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": job.kafka.bootstrap_servers},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    expected = [line.removesuffix(" …") for line in said.splitlines()]
-    assert [line[: len(start)] for line, start in zip(done.stdout.splitlines(), expected, strict=False)] == expected
-    assert done.returncode == 1
+def test_the_settings_of_the_readme_are_those_of_a_deployment(tmp_path):
+    (block,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    file = tmp_path / "quotas.toml"
+    file.write_text(block)
+    settings = load_settings(file=file, environment={})
+    assert (settings.kafka.bootstrap_servers, settings.enforce.with_audit) == ("kafka-1:9092", True)
 
 
 def test_every_make_target_that_is_named_exists():

@@ -18,7 +18,7 @@ COURSE = [(0, BURST), *((second, SMALL) for second in range(4, 64, 4)), (120, AG
 Each entry is a time (seconds) and the partitions of each topic.
 """
 
-PAGE = (CHECKOUT / "docs/explanation/algorithms.md").read_text()
+PAGE = (CHECKOUT / "docs/explanation/algorithms.md").read_text().partition("## The worked example")[0]
 ROWS = [
     tuple(cell.strip() for cell in row)
     for row in re.findall(r"^\| (\d+) s \|(.*?)\|(.*?)\|(.*?)\|(.*?)\|$", PAGE, re.MULTILINE)
