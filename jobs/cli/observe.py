@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import FileOptions, KafkaOptions, Once, SettingsOptions, TargetOptions
-from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.output import OutputOptions, print_text, print_warnings
 from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
@@ -123,6 +123,7 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
 def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:
     for line in chain(_requests(summary, settings), _answers(summary), _assumed(summary), _doubts(summary)):
         print_text(line, sys.stderr)
+    print_warnings(summary.warnings)
     if output != "-":
         print_text(f"Wrote {output}{_advice(summary, output)}", sys.stderr)
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions
-from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
+from quota.planning.warnings import session_warnings
 from quota.text import format_duration, plural
 from quota.whatif.effects import Period
 from quota.whatif.recommendation import Advice, Tenancy
@@ -75,6 +76,8 @@ def recommend(
 
     sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)
     advice = evaluations.recommend(settings, sizing, tenancy, span, requests)
+    entities = (tenant.share.demand.entity for tenant in advice.tenants)
+    print_warnings(session_warnings(entity.user for entity in entities if isinstance(entity.user, str)))
     if file.output_file is not None:
         file.write(write_quota_file(advice.quotas))
         if file.to_stdout:

@@ -24,6 +24,7 @@ from quota.errors import BadInput, BadRecord
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.topic_admin import read_cluster
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
+from quota.planning.warnings import session_warnings
 from quota.records import codec
 from quota.records.record import EpochMs
 from quota.records.request import Operation
@@ -82,18 +83,22 @@ def import_logs(
     files = list({file.resolve(): file for file in reversed(files)}.values())[::-1]  # overlapping patterns
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
     observer = Observer(sizes, PrincipalRules(settings.principal_mapping_rules).user)
+    users = set[str]()
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         logs = _read_all(files, settings.zone, Path(folder), quiet=quiet)
         with closing(Collection(Path(folder))) as collection:
             for logged in collection.in_order():
                 request = observer.observe(logged)
                 if request is not None:
+                    users.add(request.user)
                     out.write(codec.encode(timed(request, logged.received_at)) + b"\n")
             out.flush()
-            return _summary(list(map(str, files)), logs, collection, observer.counts)
+            return _summary(list(map(str, files)), logs, collection, observer.counts, session_warnings(users))
 
 
-def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection, counts: Counts) -> LogSummary:
+def _summary(
+    names: Sequence[str], logs: Sequence[Found], collection: Collection, counts: Counts, warnings: list[str]
+) -> LogSummary:
     return LogSummary(
         logs={name: _read_log(log) for name, log in zip(names, logs, strict=True)},
         forwarded=collection.forwarded,
@@ -108,6 +113,7 @@ def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection
         failed_topics_by_error={str(code): count for code, count in sorted(counts.failed_topics.items())},
         first_at=counts.first_at,
         last_at=counts.last_at,
+        warnings=warnings,
     )
 
 

@@ -1,6 +1,8 @@
 """Warnings of quotas that are valid, and yet apply to nobody, or are evaded by a new client-id with each request."""
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -61,6 +63,29 @@ def name_warning(name: str) -> str | None:
 def user_warnings(setting: str, names: Iterable[str]) -> list[str]:
     """Return the warnings of the users in a setting."""
     return [f"{setting}: {quoted(name)}: {warning}" for name in names if (warning := name_warning(name))]
+
+
+_ROLE = re.compile(r"arn:aws[^:]*:sts::\d+:assumed-role/[^/]+")
+_ROLE_RULE = r"RULE:^arn:aws[^:]*:sts::\d+:assumed-role\/([^\/]+)\/.*$/$1/, DEFAULT"
+_MANY = 10
+"""So many users that differ only in their last part are probably sessions, even if it is not known of what."""
+
+
+def session_warnings(users: Iterable[str]) -> list[str]:
+    """Return the warnings of users that are probably the sessions of one, such as those of an IAM role."""
+    warnings = []
+    for name, count in Counter(user.rpartition("/")[0] for user in {*users}).items():
+        is_role = _ROLE.fullmatch(name) is not None
+        if name and count >= (2 if is_role else _MANY):
+            escaped = re.escape(name).replace("/", r"\/")
+            rule = _ROLE_RULE if is_role else rf"RULE:^({escaped})\/.*$/$1/, DEFAULT"
+            warnings.append(
+                f"{count} users differ only after {quoted(name + '/')}: if they are sessions of one, a quota limits "
+                "none of them, because each new session has a full bucket; give observe import --set "
+                f"observe.principal_mapping_rules={shlex.quote(rule)}. Brokers cannot map them: there, set quotas by "
+                "client-id alone (recommend --by client)"
+            )
+    return warnings
 
 
 _MOST = 1_000_000.0

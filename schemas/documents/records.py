@@ -103,6 +103,8 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The time of the first request, epoch ms; null for none."""
     last_at: int | None
     """The time of the last request, epoch ms; null for none."""
+    warnings: list[str]
+    """Users that are probably the sessions of one, such as those of an IAM role."""
 
 
 class MaintainedTable(msgspec.Struct, frozen=True):

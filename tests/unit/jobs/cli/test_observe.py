@@ -71,6 +71,21 @@ def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     assert json.loads(piped.stderr) == summary
 
 
+def test_sessions_of_a_role_are_warned_of_until_they_are_mapped(log):
+    role = "User:arn:aws:sts::111122223333:assumed-role/orders"
+    times = [f"2026-11-22 17:{minute}:00,000" for minute in range(10, 50)]
+    lines = [created(time, (time[14:16], 12), principal=f"{role}/{time[14:16]}") for time in times]
+    (log / "kafka-request.log").write_bytes(b"".join(lines))
+    rule = r"RULE:^arn:aws[^:]*:sts::\d+:assumed-role\/([^\/]+)\/.*$/$1/, DEFAULT"
+    for mapping, tenants in ((), 40), (("--set", f"observe.principal_mapping_rules={rule}"), 1):
+        done = imported(log, "--force", *mapping)
+        sized = run("recommend", "--capacity", "20", "--requests", "requests.jsonl", "-o", "json", cwd=log)
+        assert len(json.loads(sized.stdout)["tenants"]) == tenants
+        for stderr in done.stderr, sized.stderr:
+            assert stderr.count("warning: 40 users differ only after 'arn:aws:") == (tenants == 40)
+            assert (rule in stderr) == (tenants == 40)
+
+
 def test_a_snapshot_gives_the_cost_of_earlier_topics(log):
     (log / "topics.json").write_text('{"at": 0, "partitions": {"old": 12}}')
     summary = json.loads(imported(log, "--snapshot", "topics.json", "--output", "json").stdout)

@@ -1,14 +1,25 @@
 """Quotas that are valid, and yet apply to nobody or are evaded: what every command says of them."""
 
+import shlex
+
 import pytest
 from msgspec import UNSET
 
 from quota.algorithms.token_bucket import TokenBucket
-from quota.planning.warnings import Loophole, loopholes, name_warning, quota_warnings, rate_warning, user_warnings
+from quota.planning.warnings import (
+    Loophole,
+    loopholes,
+    name_warning,
+    quota_warnings,
+    rate_warning,
+    session_warnings,
+    user_warnings,
+)
 from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window
 from quota.records.record import BEGINNING
+from quota.settings.principals import PrincipalRules
 from quota.whatif.simulation import simulate
 from tests.support.factories import request_json, timeline
 from tests.support.programs import run
@@ -130,6 +141,32 @@ def admitted(entities):
     requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
     quotas = timeline(*[(entity, 1.0, BEGINNING) for entity in entities])
     return sum(decision.outcome is Outcome.ADMITTED for decision in simulate(requests, quotas, TokenBucket(Window())))
+
+
+ROLE = "arn:aws:sts::111122223333:assumed-role/orders-service"
+
+
+@pytest.mark.parametrize(
+    ("names", "rule", "user"),
+    [
+        (
+            [f"{ROLE}/{n}" for n in range(2)],
+            r"'RULE:^arn:aws[^:]*:sts::\d+:assumed-role\/([^\/]+)\/.*$/$1/, DEFAULT'",
+            "?",
+        ),
+        ([f"spiffe://x.org/it's/{n}" for n in range(10)], None, "spiffe://x.org/it's"),
+        ([f"{ROLE}/1", "alice", *(f"team-{n}" for n in range(40)), *(f"team/{n}" for n in range(9))], None, None),
+    ],
+    ids=["sessions of a role", "many that differ in their last part", "others"],
+)
+def test_users_that_are_probably_sessions_of_one_are_warned_of_with_the_rule_that_maps_them(names, rule, user):
+    warnings = session_warnings(names * 2)
+    assert len(warnings) == (user is not None)
+    for warning in warnings:
+        assert warning.startswith(f"{len(names)} users differ only after ")
+        given = shlex.split(warning.partition("--set ")[2].partition(". Brokers")[0])[0].partition("=")[2]
+        assert rule in {None, f"'{given}'"}
+        assert {PrincipalRules(given).user(f"User:{name}") for name in names} == {user.replace("?", "orders-service")}
 
 
 def test_validate_warns_about_loopholes(tmp_path):
