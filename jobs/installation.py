@@ -15,7 +15,6 @@ from pathlib import Path
 
 from quota.errors import BadInput
 from quota.wire.protocol import Protocol
-from quota.wire.schemas import MESSAGES
 from schemas import versions
 
 _PROJECT = "kafka-mutation-quota"
@@ -91,10 +90,8 @@ def _extra_jars(extra: str) -> Path:
 
 
 def kafka_protocol(folder: str) -> Protocol:
-    """Return Kafka's protocol by the jar of Kafka's clients in a folder; if it is empty, by the file of the wheel."""
-    if MESSAGES.exists() and not folder:
-        return Protocol.of_messages()
-    return Protocol.of_jar(jars_folder(folder))
+    """Return Kafka's protocol by the jar of Kafka's clients in a folder; if it is empty, that of the project."""
+    return Protocol.of_jar(jars_folder(folder)) if folder else Protocol.of_messages()
 
 
 def check_extras(command: str, *extras: str) -> None:

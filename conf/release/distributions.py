@@ -14,8 +14,7 @@ EARLIEST = 315_532_800
 """The earliest time of a file in a ZIP archive, 1980 [s since the epoch]."""
 
 _PACKAGES = ("jobs", "quota", "schemas", "conf")
-_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-_MESSAGES = ".jars/broker"
+_FILES = ("pyproject.toml", "README.md", "LICENSE")
 _BUILD = """
 import os, sys
 from setuptools import build_meta
@@ -34,12 +33,8 @@ def build(checkout: Path, folder: Path, epoch: int) -> Path:
             shutil.copytree(checkout / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
         for file in _FILES:
             shutil.copyfile(checkout / file, source / file)
-        (source / _MESSAGES).mkdir(parents=True)
-        for jar in (checkout / _MESSAGES).glob("kafka-clients-*.jar"):
-            (source / _MESSAGES / jar.name).symlink_to(jar)
         for path in source.rglob("*"):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() else 0o644)
+            path.chmod(0o755 if path.is_dir() else 0o644)
         done = subprocess.run(
             [sys.executable, "-c", _BUILD, folder.resolve()],
             cwd=source,

@@ -79,7 +79,7 @@ class Protocol:
 
     @classmethod
     def of_messages(cls) -> Self:
-        """Read the protocol from the file that a wheel contains."""
+        """Read the protocol from the file that is part of the project."""
         release, schemas = read_messages()
         return cls(schemas, release)
 

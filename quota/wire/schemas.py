@@ -1,6 +1,6 @@
 """The schemas of Kafka's messages, and one version of a message: the fields on the wire, their form and their order.
 
-The schemas are those of a kafka-clients jar, or of the file of them that a wheel contains.
+The schemas are those of a file, which was written from a kafka-clients jar, or of another such jar.
 """
 
 import json
@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 """A message's schema, or a field's: JSON as described in `clients/src/main/resources/common/message/README.md`."""
 
 MESSAGES = Path(__file__).with_name("messages.json")
-"""The file, which is written when a wheel is built: the release, and the schemas by name."""
+"""The file, which `conf.docs` writes: the release, and the schemas by name, without their descriptions."""
 
 _FOLDER = "common/message/"
 _RELEASE = "kafka/kafka-version.properties"
@@ -68,27 +68,10 @@ def read_release(jar: Path) -> str:
     raise BadInput(f"{path} has no {_RELEASE} with a version; name a kafka-clients jar")
 
 
-def write_messages(jar: Path, file: Path) -> None:
-    """Write the schemas of the messages between clients and brokers of a jar, without their descriptions."""
-    schemas = read_schemas(jar)
-    requests = [schema for schema in schemas.values() if "broker" in schema.get("listeners", ())]
-    names = [
-        name for request in requests for name in (request["name"], f"{request['name'].removesuffix('Request')}Response")
-    ]
-    kept = {name: _without_about(schemas[name]) for name in sorted(names)}
-    file.write_text(json.dumps({"release": read_release(jar), "schemas": kept}, separators=(",", ":")))
-
-
 def read_messages() -> tuple[str, dict[str, Schema]]:
     """Return the release and the schemas of the file."""
     messages = json.loads(MESSAGES.read_bytes())
     return messages["release"], messages["schemas"]
-
-
-def _without_about(value: Any) -> Any:  # noqa: ANN401 any JSON
-    if isinstance(value, dict):
-        return {key: _without_about(member) for key, member in value.items() if key != "about"}
-    return list(map(_without_about, value)) if isinstance(value, list) else value
 
 
 def _find(path: Path) -> Path:

@@ -2,9 +2,10 @@
 
 import pytest
 
+from conf.docs.messages import messages_text
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import BUILTIN, Api, Protocol
-from quota.wire.schemas import write_messages
+from quota.wire.schemas import MESSAGES as FILE
 
 ANY = {"type": "request", "listeners": ["broker"], "validVersions": "0", "fields": []}
 
@@ -40,14 +41,13 @@ def test_only_requests_to_brokers_are_offered():
     assert protocol.version == "9.8.7"
 
 
-def test_a_wheel_contains_the_same_protocol_as_the_jar(jars, tmp_path, monkeypatch):
-    """Its file has 79 requests and their responses, without descriptions and without messages among controllers."""
-    monkeypatch.setattr("quota.wire.schemas.MESSAGES", tmp_path / "messages.json")
-    write_messages(jars, tmp_path / "messages.json")
+def test_the_projects_file_has_the_same_protocol_as_the_jar(jars):
+    """It has 79 requests and their responses, without descriptions and without messages among controllers."""
     installed, of_jar = Protocol.of_messages(), Protocol.of_jar(jars)
     assert (installed.version, installed.apis) == (of_jar.version, of_jar.apis)
-    text = (tmp_path / "messages.json").read_text()
-    assert text.count('"type":"request"') == text.count('"type":"response"') == 79
+    text = FILE.read_text()
+    assert text == messages_text(jars), "make references writes the file again"
+    assert text.count('"type": "request"') == text.count('"type": "response"') == 79
     assert '"about"' not in text
     assert "BrokerHeartbeat" not in text
     metadata = {"topics": [{"topicId": bytes(16), "name": "t"}], "allowAutoTopicCreation": False}
