@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records.quota_log import QUOTA_CONFIGS, CallbackSetting, ClusterRecord, Quota, QuotaLogEntry
 from quota.settings.secrets import mask_secrets
 from quota.text import format_duration, format_tags, format_time, plural, printable
@@ -19,7 +20,7 @@ from quota.timeline.change import (
     to_change,
 )
 from quota.timeline.timeline import QuotaTimeline
-from schemas.documents.quotas import HistoryEntry
+from schemas.documents.quotas import HistoryEntry, ScheduledChange
 
 _LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "max debt", "shadow"), strict=True))
 
@@ -93,6 +94,22 @@ class ChangeDescriber:
             printable(change.altered_by or ""),
             printable(change.comment or ""),
         )
+
+
+def scheduled_changes(quotas: CallbackTimeline, after: int) -> list[ScheduledChange]:
+    """Return the changes that take effect later than `after` (epoch ms), in the order of their times."""
+    timeline = quotas.timeline
+    found = [ScheduledChange(each.moment, f"{each.entity} {each}", each.entity) for each in timeline.scheduled(after)]
+    found += [ScheduledChange(each.moment, callback_text(each)) for each in quotas.settings.scheduled(after)]
+    for reset in timeline.scheduled_resets(after):
+        text = f"buckets with {format_tags(reset.tags)} are reset at {format_time(reset.moment)}"
+        found.append(ScheduledChange(reset.moment, text))
+    return sorted(found, key=lambda change: (change.effective_at, change.change))
+
+
+def callback_text(change: CallbackChange) -> str:
+    """Return what a scheduled change of the callback does."""
+    return f"the callback is {format_callback(change.setting)} from {format_time(change.moment)} on"
 
 
 def format_callback(setting: CallbackSetting | None) -> str:

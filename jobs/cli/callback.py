@@ -88,7 +88,7 @@ def alter(
     moment = parse_effective_at(effective_at)
     if class_name is not None:
         _check_allowed(class_name, settings)
-    from jobs.audit.quota_history import format_callback
+    from jobs.audit.quota_history import callback_text, format_callback
     from quota.kafka.quotas.writer import QuotaWriter
 
     def make_record(present: CallbackSetting) -> CallbackRecord:
@@ -108,10 +108,8 @@ def alter(
     log = writer.read()
     for change in log.quotas.settings.scheduled(log.now):
         if change.moment != since:
-            time = format_time(change.moment)
-            becomes = f"the callback is {format_callback(change.setting)} from {time} on"
-            cancelling = f"mutation-quota callback cancel --effective-at {time}"
-            print_warnings([f"still scheduled: {becomes}; to cancel this: {cancelling}"])
+            cancelling = f"mutation-quota callback cancel --effective-at {format_time(change.moment)}"
+            print_warnings([f"still scheduled: {callback_text(change)}; to cancel this: {cancelling}"])
     when = "already" if since is None else f"from {format_time(since)} on"
     output.print(
         AlteredCallback(record.callback, since),

@@ -10,6 +10,7 @@ from jobs.cli.output import WIDTH, OutputOptions, fill
 from jobs.cli.tables import Columns, format_age, print_rows
 from quota.settings.types import MAX_PORT
 from quota.text import format_duration, format_time, plural, printable
+from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
 
 _LABEL = 9
@@ -17,6 +18,9 @@ _MAX_TOPICS = 14
 
 _MAX_LAGS = 6
 """The largest number of partitions of a query whose lag is printed."""
+
+_MAX_SCHEDULED = 10
+"""The largest number of scheduled changes that are printed."""
 
 _STAMPED = {"LogAppendTime": "broker", "CreateTime": "producer", None: "-"}
 
@@ -70,6 +74,8 @@ def print_status(status: Status) -> None:
             "COMMITTED": lambda table: _committed_text(table, status.at),
         }
         print_rows(status.tables, tables, optional=("SCHEMA", "FILES", "COMMIT"))
+    for line in _scheduled_lines(status.scheduled):
+        print(line)
     print()
     if status.ok:
         print("No problems.")
@@ -169,6 +175,17 @@ def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
         yield "RUNNING is ? on another machine without a metrics endpoint: --metrics HOST:PORT."
 
 
+def _scheduled_lines(scheduled: Sequence[ScheduledChange] | None) -> Iterator[str]:
+    if scheduled is None:
+        yield from ("", "Scheduled changes are unknown, because the quota log cannot be read.")
+    elif scheduled:
+        yield from ("", "Scheduled changes:")
+        for change in scheduled[:_MAX_SCHEDULED]:
+            yield fill(printable(change.change), "  ", "    ")
+        if len(scheduled) > _MAX_SCHEDULED:
+            yield f"  and {plural(len(scheduled) - _MAX_SCHEDULED, 'later one')} (--output json)"
+
+
 def _committed_text(table: TableStatus, at: int) -> str | None:
     return "none yet (audit)" if table.exists is False else format_age(at, table.committed_at)
 
@@ -202,7 +219,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
 
     Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
     records that a query has not read. RUNNING is ? for a job on another machine whose metrics endpoint is not named
-    with --metrics.
+    with --metrics. Changes of quotas that are scheduled come last.
 
     Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
 

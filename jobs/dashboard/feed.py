@@ -7,6 +7,7 @@ from contextlib import closing
 
 import msgspec
 
+from jobs.audit.quota_history import scheduled_changes
 from jobs.dashboard.decisions import LAST_HOUR
 from jobs.dashboard.state import PageState
 from jobs.metrics.endpoint import STARTING
@@ -110,6 +111,7 @@ class Feed:
             self._position = log.position
         changed = changed or now >= self._next_moment
         if changed:
-            self._next_moment = min((change.moment for change in log.timeline.scheduled(now)), default=float("inf"))
+            scheduled = scheduled_changes(log.quotas, now)
+            self._next_moment = min((change.effective_at for change in scheduled), default=float("inf"))
         state.refresh(now, log.quotas, changed=changed)
         self.contact = Contact("live", at=now_ms())

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from jobs.audit.quota_history import ChangeDescriber, DescribedChange
+from jobs.audit.quota_history import ChangeDescriber, DescribedChange, scheduled_changes
 from jobs.dashboard.decisions import LAST_HOUR, RecentDecisions, Span, Summary, summarize
 from jobs.dashboard.tenants import Tenants
 from jobs.metrics.totals import MutationCounts
@@ -25,10 +25,12 @@ from quota.records.quota_log import ClusterRecord, QuotaLogEntry
 from quota.settings import Settings
 from quota.text import printable
 from quota.timeline.change import to_change
+from schemas.documents.quotas import ScheduledChange
 
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
 _MAX_CHANGES = 200
+_MAX_SCHEDULED = 20
 _LETTER_CHARS = 300
 
 _MAX_THROTTLED = 50_000
@@ -184,6 +186,7 @@ class PageState:
         self._changes: list[tuple[int, DescribedChange]] = []
         self._entries: list[QuotaLogEntry] = []
         self._letter = 0, ""
+        self._scheduled: list[ScheduledChange] = []
 
     def record(self, answer: Decision | DeadLetter, at: int | None, *, listed: bool = True) -> None:
         """Add an answer whose record has the timestamp `at` (epoch ms); None if nobody waited. Copies count once.
@@ -233,6 +236,7 @@ class PageState:
             self._load.expire(now)
             self._decisions.expire(now)
             if changed:
+                self._scheduled = scheduled_changes(quotas, now)
                 self._entries = without_old_clusters(self._entries, now - self._span.kept)
 
     def news(self, view: View, now: int) -> dict[str, Any]:
@@ -259,6 +263,8 @@ class PageState:
                 "oldest": self._decisions.oldest_at,
                 "changes": [change for changed, change in reversed(self._changes) if changed > view.seq],
                 "letter": self._letter[1],
+                "scheduled": [change.change for change in self._scheduled[:_MAX_SCHEDULED]],
+                "scheduled_more": max(0, len(self._scheduled) - _MAX_SCHEDULED),
             }
             view.seq = self._seq
             return news

@@ -12,13 +12,21 @@ from typing import Generic, TypeVar
 
 import quota
 from jobs.query_names import AUDIT, ENFORCE
-from jobs.status.facts import ClusterFacts, StorageFacts, read_cluster_facts, read_endpoint, read_storage
+from jobs.status.facts import (
+    ClusterFacts,
+    StorageFacts,
+    read_cluster_facts,
+    read_endpoint,
+    read_scheduled,
+    read_storage,
+)
 from jobs.status.rows import query_problems, query_rows, topic_id_problems, topic_problems, topic_rows
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline, now_ms
 from quota.settings import Settings
 from quota.text import format_time
 from schemas.buckets import STATE_VERSION
+from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
 
 T = TypeVar("T")
@@ -38,6 +46,7 @@ class Facts:
     storage: StorageFacts | None
     storage_error: str | None
     endpoints: Sequence[EndpointStatus] = ()
+    scheduled: Sequence[ScheduledChange] | None = None
 
 
 def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) -> Status:
@@ -46,12 +55,17 @@ def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) ->
     cluster = _Part(f"Kafka at {settings.kafka.bootstrap_servers}", lambda: read_cluster_facts(settings))
     storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))
     probes = {address: _Part(address, partial(read_endpoint, address)) for address in endpoints}
-    parts = *cluster.result(deadline, seconds), *storage.result(deadline, seconds)
+    layout, error = cluster.result(deadline, seconds)
+    quotas = None
+    if layout is not None and settings.topics.quotas in layout.layout.topics:
+        quotas = _Part("the quota log", lambda: read_scheduled(settings))
+    parts = layout, error, *storage.result(deadline, seconds)
     probed = []
     for address, probe in probes.items():
         answer, error = probe.result(deadline, seconds)
         probed.append(answer or EndpointStatus(address, error=error))
-    return assemble(settings, Facts(at, *parts, probed))
+    scheduled = quotas.result(deadline, seconds)[0] if quotas else None if layout is None else []
+    return assemble(settings, Facts(at, *parts, probed, scheduled))
 
 
 def assemble(settings: Settings, facts: Facts) -> Status:
@@ -90,6 +104,7 @@ def assemble(settings: Settings, facts: Facts) -> Status:
         queries=queries,
         tables=list(storage.tables.values()) if storage else [],
         endpoints=list(facts.endpoints),
+        scheduled=None if facts.scheduled is None else list(facts.scheduled),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from typing import Any
@@ -15,6 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.audit import query
+from jobs.audit.quota_history import scheduled_changes
 from jobs.audit.tables import TABLES, VERSION_PROPERTY, TableSpec, TableStore
 from jobs.audit.upkeep import last_daily
 from jobs.metrics.endpoint import READINESS_PATH
@@ -28,12 +30,14 @@ from quota.errors import BadRecord, ClusterError, MutationQuotaError
 from quota.kafka.applier_ledger import AppliedOffset, read_offsets
 from quota.kafka.librdkafka import cluster_errors
 from quota.kafka.producers import read_positions
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.reading import Partition, Skipped
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.specs import user_topic_names
 from quota.kafka.topics.topic_admin import EARLIEST, ClusterLayout, TopicAdmin
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
+from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
 
 CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, AUDIT: query.VERSION}
@@ -122,6 +126,13 @@ def _read_applied(settings: Settings) -> AppliedFacts | None:
         except BadRecord as error:
             skipped.add(message, error)
     return None
+
+
+def read_scheduled(settings: Settings) -> list[ScheduledChange]:
+    """Read the scheduled changes from the quota log."""
+    with closing(QuotaLog(KafkaQuotas.from_settings(settings, _TIMEOUT_SECONDS))) as log:
+        log.read_to_end()
+        return scheduled_changes(log.quotas, log.now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,11 @@ class QuotaTimeline:
         later = (change for versions in self._versions.values() for change in versions.scheduled(after))
         return sorted(later, key=lambda change: (change.moment, change.entity.key))
 
+    def scheduled_resets(self, after: int) -> list[BucketReset]:
+        """Return the resets that take effect later than `after` (epoch ms)."""
+        later = ((tags, moment) for tags, moments in self._resets.items() for moment in moments if moment > after)
+        return [BucketReset(dict(sorted(tags)), moment) for tags, moment in later]
+
     def latest(self, entity: QuotaEntity, at: int) -> QuotaChange | None:
         """Return the latest change of an entity as of `at` (epoch ms)."""
         versions = self._versions.get(entity)

@@ -140,6 +140,17 @@ class ValidatedQuotas(msgspec.Struct, frozen=True):
     """How clients could evade the quotas."""
 
 
+class ScheduledChange(msgspec.Struct, frozen=True):
+    """A scheduled change of a quota, of the callback or of buckets."""
+
+    effective_at: int
+    """The time at which it takes effect, epoch ms."""
+    change: str
+    """What it does, in words."""
+    entity: QuotaEntity | None = None
+    """The entity whose quota changes; null for the callback, or a reset of buckets."""
+
+
 class ScheduledCallback(msgspec.Struct, frozen=True):
     """A scheduled change of the callback."""
 

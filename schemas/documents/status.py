@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from quota.settings.listing import ListedSetting
+from schemas.documents.quotas import ScheduledChange
 
 TopicKind: TypeAlias = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 
@@ -180,6 +181,8 @@ class Status(msgspec.Struct, frozen=True):
     """The queries that `enforce` and `audit` run, and the applier."""
     tables: list[TableStatus]
     endpoints: list[EndpointStatus]
+    scheduled: list[ScheduledChange] | None = []
+    """The scheduled changes of the quota log; null if it cannot be read."""
 
 
 class SettingsInForce(msgspec.Struct, frozen=True):

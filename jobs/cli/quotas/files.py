@@ -183,7 +183,11 @@ def export(
     file.check(output)
     settings = kafka.read()
     log = read_log(settings)
-    configured = log.timeline.configured(log.now if moment is None else moment)
+    as_of = log.now if moment is None else moment
+    configured, scheduled = log.timeline.configured(as_of), log.timeline.scheduled(as_of)
+    if scheduled:
+        left_out = f"{plural(len(scheduled), 'scheduled change')} left out"
+        print_warnings([f"{left_out}, and cancelled by quotas apply with such a file; quotas describe -o yaml has all"])
 
     def commands() -> Iterator[str]:
         for entity, quota in ((change.entity, change.quota) for change in configured if change.quota):

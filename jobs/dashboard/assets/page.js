@@ -49,6 +49,9 @@ function show() {
   showPlots();
   showTenants();
   showDecisions(false);
+  const { scheduled, scheduled_more: more } = held.news;
+  setText(document.getElementById("scheduled"),
+    scheduled.length ? `Scheduled: ${scheduled.join("; ")}${more ? `; and ${more} more` : ""}.` : "");
   changes.show([...held.changes].reverse(), (each) => each.offset, SAVED ? "No changes in this period." : "No quota has been set yet.");
 }
 

@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from jobs.cli.status import print_status
+from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import (
     BatchStatus,
     ConfigDifference,
@@ -94,6 +95,16 @@ dead_letters       -       -          -      -       -  none yet (audit)
 def test_one_screen_shows_topics_queries_tables_and_problems(capsys):
     print_status(STATUS)
     assert capsys.readouterr().out == EXPECTED
+
+
+def test_scheduled_changes_are_listed_the_first_ten_of_them(capsys):
+    changes = [ScheduledChange(AT + number, f"user-principal 'u{number}' is removed") for number in range(12)]
+    print_status(structs.replace(STATUS, scheduled=changes))
+    printed = capsys.readouterr().out
+    assert "Scheduled changes:\n  user-principal 'u0' is removed\n" in printed
+    assert "  user-principal 'u9' is removed\n  and 2 later ones (--output json)\n\n2 problems:" in printed
+    print_status(structs.replace(STATUS, scheduled=None))
+    assert "Scheduled changes are unknown, because the quota log cannot be read." in capsys.readouterr().out
 
 
 def test_a_lag_that_is_not_overdue_is_called_normal(capsys):

@@ -11,7 +11,8 @@ from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.decision import read_decision
-from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.records.request import Observed
 from quota.settings import load_settings
 from tests.support.factories import START, decided
@@ -55,6 +56,28 @@ def test_a_page_of_another_state_gets_everything_again():
     view = View()
     page_data(filled(DEBT), view=view)
     assert page_data(filled(DEBT), view=view)["first"]
+
+
+def test_a_page_lists_what_is_scheduled_until_it_takes_effect_or_is_cancelled():
+    """A quota and its removal, a callback and a reset; the cancelled change of carol is not among them."""
+    records = [
+        QuotaRecord(ALICE, 9.0, effective_at=START + 1),
+        QuotaRecord(ALICE, None, effective_at=START + 4),
+        CallbackRecord(None, effective_at=START + 3),
+        ResetRecord({"user": "bob"}, effective_at=START + 2),
+        *(QuotaRecord(QuotaEntity("carol"), 9.0, effective_at=START + 1, cancelled=done) for done in (False, True)),
+    ]
+    entries = [QuotaLogEntry(number, START - 1000, record) for number, record in enumerate(records)]
+    state, view = filled(DEBT, entries=entries), View()
+    rate = "user-principal 'alice' becomes controller_mutation_rate=9.0 from 2026-11-21T13:00:00.001Z on"
+    rest = [
+        "buckets with user 'bob' are reset at 2026-11-21T13:00:00.002Z",
+        "the callback is that of the settings from 2026-11-21T13:00:00.003Z on",
+        "user-principal 'alice' is removed from 2026-11-21T13:00:00.004Z on",
+    ]
+    assert state.news(view, START)["scheduled"] == [rate, *rest]
+    state.refresh(START + 1, quotas_of(*entries), changed=True)
+    assert state.news(view, START + 1)["scheduled"] == rest
 
 
 def of_bob(partitions, at, offset, **state):

@@ -18,11 +18,13 @@ from quota.errors import ClusterError
 from quota.kafka.applier import ApplierStats
 from quota.kafka.applier_ledger import AppliedOffset
 from quota.settings import load_settings
+from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
 from tests.support.checkout import CHECKOUT
 from tests.unit.jobs.status.conftest import NOW, checkpoint, cluster, facts, storage, topic
 
 REQUESTS = "mutation-requests"
+CHANGE = ScheduledChange(NOW + 1, "user-principal 'alice' is removed")
 
 
 def query(status, name):
@@ -310,10 +312,25 @@ def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monke
     assert {table.name for table in status.tables} == {"decisions", "dead_letters", "quota_changes"}
 
 
-def test_the_errors_of_all_parts_are_reported(settings, monkeypatch):
-    def fail(error):
-        raise error
+@pytest.mark.parametrize(("exists", "expected"), [(True, [CHANGE]), (False, [])])
+def test_scheduled_changes_are_read_if_there_is_a_quota_topic(settings, monkeypatch, exists, expected):
+    """A principal that may not read it has the same problems as before: none."""
+    topics = {} if exists else {"mutation-quotas": None}
+    monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: cluster(topics))
+    monkeypatch.setattr(assembly, "read_storage", lambda _: storage())
+    monkeypatch.setattr(assembly, "read_scheduled", lambda _: [CHANGE])
+    assert assembly.read_status(settings, [], 30).scheduled == expected
+    monkeypatch.setattr(assembly, "read_scheduled", lambda _: fail(ClusterError("not authorized")))
+    if exists:
+        status = assembly.read_status(settings, [], 30)
+        assert (status.ok, status.scheduled) == (True, None)
 
+
+def fail(error):
+    raise error
+
+
+def test_the_errors_of_all_parts_are_reported(settings, monkeypatch):
     monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: fail(ClusterError("cannot reach Kafka")))
     monkeypatch.setattr(assembly, "read_storage", lambda _: fail(ValueError("odd")))
 

@@ -207,6 +207,13 @@ def test_a_quota_is_raised_for_an_hour(topic, command):
         assert "--for" in command("quotas", "alter", "--user", "alice", *RATE, f"--for={wrong}", exit_code=2)[1]
 
 
+def test_an_export_says_that_it_leaves_out_what_is_scheduled(topic, command):
+    topic.write([QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, None, effective_at=now_ms() + HOUR)])
+    exported, warning = command("quotas", "export")
+    assert (exported.count("entity:"), warning.count("1 scheduled change left out")) == (1, 1)
+    assert command("quotas", "export", "--at", "+2h")[1] == ""
+
+
 def test_the_quota_that_applies_is_shown_with_what_is_scheduled_for_its_levels(topic, command):
     later = now_ms() + HOUR
     topic.write([QuotaRecord(QuotaEntity(None), 3.0), QuotaRecord(QuotaEntity(None), None, effective_at=later)])
