@@ -32,6 +32,13 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         with stop_signals() as stop:
             applier = Applier(settings, stop, stats)
             _log.info("running: applier, on the topics of %s", settings.target_connection)
+            pattern = settings.applier.topic_pattern
+            if "{user}" not in pattern:
+                _log.warning(
+                    "any user may create, grow and delete the topics that match applier.topic_pattern %s, other users' "
+                    "among them; {user} in it confines each user to names of their own",
+                    pattern,
+                )
             with counted(endpoint, settings, stats, ApplierMetrics(settings, stats), health):
                 applier.run(once=once)
 

@@ -5,7 +5,8 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -42,6 +43,9 @@ _MAX_NOTED_BYTES = 256 * 1024
 """The maximum size of the names and ids of topics in a position: the broker bounds its record."""
 _ID_BYTES = 40
 """The size of a topic's id and the characters around it."""
+_OF_SERVICES = re.compile("_|connect-|mm2-")
+"""The beginnings of the names of topics that Schema Registry, Confluent's services, Connect and MirrorMaker need."""
+
 _POLL_SECONDS = 0.1
 _REFRESH_SECONDS = 30.0
 
@@ -93,7 +97,11 @@ class _AdmittedDecision:
 
 
 class TopicPermissions:
-    """Permissions by topic name; Kafka's own topics, whose names begin with two underscores, are always denied."""
+    """Permissions by topic name.
+
+    Kafka's own topics, whose names begin with two underscores, are always denied, and those of other services unless an
+    alternative that begins as their names do matches: `.*` does not name them.
+    """
 
     def __init__(
         self, pattern: str = ".*", protected: Iterable[str] = (), user_topic_prefix: str | None = None
@@ -108,10 +116,29 @@ class TopicPermissions:
         is_user_topic = self._user_topic_prefix is not None and user_of(name, self._user_topic_prefix) is not None
         if is_user_topic or name in self._protected or name.startswith("__"):
             return f"topic {name} is protected"
-        pattern = self._pattern.replace("{user}", re.escape(user)).replace("{client_id}", re.escape(client_id))
-        if re.fullmatch(pattern, name) is None:
+        for_user = self._pattern.replace("{user}", re.escape(user))
+
+        def matches(pattern: str) -> bool:
+            return re.fullmatch(pattern.replace("{client_id}", re.escape(client_id)), name) is not None
+
+        if not matches(for_user):
             return f"{user} may not change topic {name}: applier.topic_pattern is {self._pattern}"
+        service = _OF_SERVICES.match(name)
+        if service and not any(map(matches, _alternatives(for_user, service[0]))):
+            return (
+                f"topic {name} may belong to another service: applier.topic_pattern is {self._pattern}, which matches "
+                f"it with no alternative that begins with {service[0]}"
+            )
         return None
+
+
+def _alternatives(pattern: str, start: str) -> Iterator[str]:
+    """Yield the alternatives of a pattern that begin with a text."""
+    for alternative in re.split(r"(?<!\\)[|]", pattern):
+        if alternative.replace("\\-", "-").removeprefix("^").startswith(start):
+            with suppress(re.error):  # it is a part of a group
+                re.compile(alternative)
+                yield alternative
 
 
 class Applier:

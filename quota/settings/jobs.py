@@ -71,7 +71,8 @@ class ApplierSettings(Section):
 
     topic_pattern: Pattern = ".*"
     """Regular expression that a topic's name must match. `{user}` and `{client_id}` are replaced with those of the
-    request.
+    request. Names that begin with `_`, `connect-` or `mm2-`, as other services' topics do, need an alternative that
+    begins so, as in `_orders|.*`.
     """
 
     permissive: bool = True

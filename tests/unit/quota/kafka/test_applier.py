@@ -8,8 +8,20 @@ from quota.kafka.applier import TopicPermissions
 @pytest.mark.parametrize(
     ("pattern", "user", "client_id", "allowed", "denied"),
     [
-        (".*", "alice", "app", ["orders", "_orders", "orders__eu"], ["__consumer_offsets", "__"]),
+        (".*", "alice", "app", ["orders", "my_orders", "orders__eu", "connect"], ["__consumer_offsets", "__"]),
         ("__.*", "alice", "app", [], ["__consumer_offsets"]),
+        # Topics of other services are named by an alternative, or not at all.
+        (".*", "alice", "app", [], ["_schemas", "_confluent-command", "connect-offsets", "mm2-configs.a.internal"]),
+        ("[A-Za-z0-9._-]+", "alice", "app", ["a"], ["_schemas", "connect-offsets"]),
+        ("[_a-z].*|(?!x).*", "alice", "app", ["a"], ["_schemas", "connect-offsets"]),
+        ("_.*|.*", "alice", "app", ["a", "_schemas"], ["connect-offsets", "__consumer_offsets"]),
+        (r".*|_a.*|connect\-(a|b)", "alice", "app", ["_ab"], ["_b", "connect-offsets", "mm2-x"]),
+        (r".*|connect\-.*|_(a|b)", "alice", "app", ["connect-offsets"], ["_a", "_b"]),
+        ("_{client_id}", "alice", "app", ["_app"], ["_schemas"]),
+        ("^_orders$", "alice", "app", ["_orders"], ["_schemas"]),
+        ("{user}[.].*", "_svc", "app", ["_svc.x"], ["_schemas"]),
+        ("{user}.*|.*", "a|_", "app", ["x"], ["_schemas"]),
+        ("{client_id}.*", "alice", "_", [], ["_schemas"]),
         ("orders", "alice", "app", ["orders"], ["my-orders", "orders-2", "orders\n", "ORDERS", ""]),
         ("a|bc", "alice", "app", ["a", "bc"], ["ac", "ab"]),
         ("{user}-.*", "alice", "app", ["alice-orders"], ["bob-orders", "app-orders"]),
@@ -48,3 +60,7 @@ def test_a_protected_topic_cannot_be_changed_and_others_can():
 def test_a_denial_names_the_setting():
     reason = TopicPermissions("{user}-.*").denial("bob-orders", "alice", "app")
     assert reason == "alice may not change topic bob-orders: applier.topic_pattern is {user}-.*"
+    assert TopicPermissions().denial("_schemas", "alice", "app") == (
+        "topic _schemas may belong to another service: applier.topic_pattern is .*, which matches it with no "
+        "alternative that begins with _"
+    )
