@@ -249,6 +249,13 @@ METRICS: Final = (
         "requests without a decision in time, and those whose client has too little time for one",
     ),
     Metric(
+        "mutation_quota_gateway_uncharged_mutations_total",
+        "mutations",
+        "mutations that proceeded without a decision, because the gateway fails open, and are never charged; those of "
+        "more than 500 users are counted without a user",
+        ("user",),
+    ),
+    Metric(
         "mutation_quota_gateway_late_decisions_total",
         "decisions",
         "decisions that arrived too late: charged, and not carried out unless the client retries",
@@ -363,6 +370,8 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield _histogram("mutation_quota_gateway_decision_seconds", stats.decisions(), stats.decision_seconds)
     yield family("mutation_quota_gateway_awaited_decisions", awaited)
     yield family("mutation_quota_gateway_undecided_requests_total", stats.undecided)
+    uncharged = {_label(user): mutations for user, mutations in dict(stats.uncharged).items()}
+    yield family("mutation_quota_gateway_uncharged_mutations_total", uncharged)
     yield family("mutation_quota_gateway_late_decisions_total", stats.late)
     yield family("mutation_quota_gateway_mutes_total", stats.muted)
     yield family("mutation_quota_gateway_muted_seconds_total", stats.muted_ms / 1000)

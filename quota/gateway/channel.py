@@ -56,6 +56,7 @@ class Channel:
         """Whether a header of the client was read whole since its user is known; the first one is."""
         self._flow: Steps | QuotaSteps | None = None
         self._stepping = RequestHeader(0, 0, 0, None)
+        self._is_held = False
         self.is_waiting = False
         """Whether a request is held back because the channel is busy or muted."""
         self._may_start = False
@@ -132,9 +133,9 @@ class Channel:
     def is_idle(self) -> bool:
         """Whether no request is in progress and no response is outstanding.
 
-        A channel whose next request is held by a mute counts as idle.
+        A channel whose next request is held by a mute, or whose request is held by a debt, counts as idle.
         """
-        if self._flow is not None or self.requests.is_passing or not self._pipeline.is_idle:
+        if (self._flow is not None and not self._is_held) or self.requests.is_passing or not self._pipeline.is_idle:
             return False
         return not self.is_waiting or self._context.mutes.muted(self, self._io.now())
 
@@ -307,6 +308,7 @@ class Channel:
                 self._context.stats.add_mutation(self._stepping, response)
             self._end(response.mute_ms)
             return
+        self._is_held = isinstance(step, Pause) and step.is_hold
         if isinstance(step, DecisionRequest):
             self._io.request_decision(step)
         elif isinstance(step, RatesCall):

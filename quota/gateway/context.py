@@ -6,7 +6,7 @@ from typing import Protocol as Interface
 
 from quota.gateway.addresses import Addresses
 from quota.gateway.client_quotas import RatesCall
-from quota.gateway.memory import Debts, RecentTopics, Turns
+from quota.gateway.memory import Debts, KnownBuckets, RecentTopics, Turns
 from quota.gateway.mutes import Mutes
 from quota.gateway.requests import OfferedApis
 from quota.gateway.stats import GatewayStats
@@ -15,7 +15,8 @@ from quota.wire.protocol import Protocol
 
 WhenSilent = Literal["closed", "open"]
 """The behaviour without a decision: `closed` returns an error. `open` proceeds if no request of the gateway has been
-decided for the time that a decision may take, and not because a client's own time limit is shorter."""
+decided for the time that a decision may take, and not because a client's own time limit is shorter, as far as the
+client's bucket goes by its last decision."""
 
 
 @dataclass
@@ -43,6 +44,8 @@ class GatewayContext:
     """The topics that were changed lately."""
     debts: Debts = field(default_factory=Debts)
     """The debts of clients, as their last decisions told them."""
+    buckets: KnownBuckets = field(default_factory=KnownBuckets)
+    """The buckets of clients, as their last decisions left them."""
     changing: Turns = field(default_factory=Turns)
     """The topics that are being changed: each by one request at a time."""
     growing: Turns = field(default_factory=Turns)

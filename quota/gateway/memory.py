@@ -1,4 +1,4 @@
-"""What a gateway remembers of its clients' mutations: topics changed lately, debts, and who changes what at present.
+"""What a gateway remembers of its clients' mutations: changed topics, debts, buckets, and who changes what at present.
 
 A broker's metadata lags behind the controller, by milliseconds when it is quiet and by seconds in a storm. Without the
 memory of recent changes, topics would be deleted for free as long as the brokers do not know them, or for the cost of
@@ -9,6 +9,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from quota.algorithms.token_bucket import Admission, charge_request, gain, throttle_ms
+from quota.records.decision import BucketBefore, Decision
+from quota.records.entity import Tags
+from quota.records.quota_log import Quota
+from quota.records.request import MutationRequest
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _MAX_TOPICS = 100_000
 _FRESH_MS = 1000
@@ -119,16 +131,68 @@ class Debts:
 
     def record(self, client: tuple[str, str | None], throttle_ms: int, now: int) -> None:
         """Record the throttle time of a decision, by user and client-id."""
-        self._debts.pop(client, None)
         if throttle_ms:
-            self._debts[client] = Debt(now + throttle_ms, now)
-            if len(self._debts) > _MAX_CLIENTS:
-                self._debts.popitem(last=False)
+            _keep(self._debts, client, Debt(now + throttle_ms, now))
+        else:
+            self._debts.pop(client, None)
 
     def find(self, client: tuple[str, str | None], now: int) -> Debt | None:
         """Return the debt of a client that is not paid off yet, as far as is known."""
         known = self._debts.get(client)
         return known if known is not None and known.ends_at > now else None
+
+
+class KnownBuckets:
+    """The buckets of the clients that were decided last, as they go on by themselves: times are ms of one clock.
+
+    A client that is not among them is taken for one of its user's bucket over all clients, if that is known: otherwise
+    a debt would be avoided by another client-id.
+    """
+
+    def __init__(self) -> None:
+        self._tags: OrderedDict[tuple[str, str | None], Tags] = OrderedDict()
+        self._buckets: OrderedDict[Tags, BucketBefore] = OrderedDict()
+
+    def record(self, client: tuple[str, str | None], decision: Decision, decided_at: int) -> None:
+        """Record the bucket of a client, as it is after a decision; none if no quota is enforced."""
+        _keep(self._tags, client, decision.tags)
+        quota, tokens = decision.applied_quota, decision.tokens
+        if quota is None or quota.burst is None or tokens is None or decision.shadow or decision.exempt:
+            self._buckets.pop(decision.tags, None)
+            return
+        bucket = BucketBefore(tokens, decided_at, quota.rate, quota.burst, quota.max_debt_ms)
+        _keep(self._buckets, decision.tags, bucket)
+
+    def debt_ms(self, client: tuple[str, str | None], now: int) -> int:
+        """Return the time until the debt of a client's bucket is paid off, as far as is known."""
+        bucket = self._buckets.get(self._tags_of(client))
+        if bucket is None:
+            return 0
+        tokens = gain(bucket.tokens, bucket.quota, now - (bucket.updated_at or now), bucket.burst)
+        return throttle_ms(tokens, bucket.tokens, bucket.quota)
+
+    def charge(self, client: tuple[str, str | None], request: MutationRequest, now: int) -> Admission | None:
+        """Charge a request that is not decided; return the answer of the client's bucket, None if that is not known."""
+        tags = self._tags_of(client)
+        bucket = self._buckets.get(tags)
+        if bucket is None:
+            return None
+        quota = Quota(bucket.quota, bucket.burst, bucket.max_debt_ms)
+        admission = charge_request(bucket, request, now, quota, bucket.burst)
+        if any(admission.admitted) and admission.tokens is not None:
+            self._buckets[tags] = replace(bucket, tokens=admission.tokens, updated_at=now)
+        return admission
+
+    def _tags_of(self, client: tuple[str, str | None]) -> Tags:
+        return self._tags.get(client) or Tags(client[0], "")
+
+
+def _keep(entries: OrderedDict[K, V], key: K, value: V) -> None:
+    """Set the newest entry; the oldest one goes if there are too many."""
+    entries.pop(key, None)
+    entries[key] = value
+    if len(entries) > _MAX_CLIENTS:
+        entries.popitem(last=False)
 
 
 class Turns:

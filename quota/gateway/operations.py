@@ -102,6 +102,8 @@ class Pause:
     """A pause before the next call to the broker, in ms."""
 
     ms: int
+    is_hold: bool = False
+    """Whether the client is held back because of its debt, as by a mute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ _BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 _LEVELS = dict.fromkeys(("broker", "broker_closed", "answer"), logging.WARNING)
 """The log levels of reasons to close a connection that the client did not cause."""
+_MAX_USERS = 500
+"""The users that have a series of their own."""
 _LOG_MS = 1000
 """The shortest time between two lines about connections that were closed for the same reason."""
 
@@ -46,6 +48,8 @@ class GatewayStats:
     """Bytes from brokers."""
     mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Topics by operation, mode and outcome (see `MutationResponse.topics`)."""
+    uncharged: Counter[str] = field(default_factory=Counter)
+    """Mutations that proceeded without a decision, by user."""
     undecided: int = 0
     """Requests without a decision in time."""
     late: int = 0
@@ -95,6 +99,11 @@ class GatewayStats:
         if response.mute_ms:
             self.muted += 1
             self.muted_ms += response.mute_ms
+
+    def add_uncharged(self, user: str, mutations: int) -> None:
+        """Count mutations that proceed without a decision; those of further users are counted together."""
+        is_known = user in self.uncharged or len(self.uncharged) < _MAX_USERS
+        self.uncharged[user if is_known else ""] += mutations
 
     def add_decision(self, seconds: float | None) -> None:
         """Count a decision, and how long it took [s]; None if it was too late."""

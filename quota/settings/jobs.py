@@ -171,7 +171,7 @@ class GatewaySettings(Section):
     the connections among them (SO_REUSEPORT). Each needs a `metrics.port` of its own."""
 
     when_silent: Literal["closed", "open"] = "closed"
-    """While no request is decided: return an error (`closed`), or proceed (`open`)."""
+    """While no request is decided: return an error (`closed`), or proceed as far as a client's bucket goes (`open`)."""
 
     decision_timeout_seconds: Seconds = 10.0
     """Time in seconds, above 0 and up to 86,400, that a decision may take, unless the client's own timeout is

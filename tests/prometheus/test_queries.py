@@ -169,6 +169,10 @@ FIRED = {
         "gateway started 5 times within half an hour.",
     ),
     "GatewayUndecided": ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time."),
+    "GatewayUncharged": (
+        {"user": "alice", "severity": "warning"},
+        "716 mutations of alice proceeded without a decision in the last ten minutes, and are never charged.",
+    ),
     "GatewayBypassed": (
         {"severity": "critical"},
         (
@@ -215,6 +219,7 @@ def pods(starts):
 
 LAST = "last_batch_timestamp_seconds"
 UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
+UNCHARGED = "mutation_quota_gateway_uncharged_mutations_total"
 _EVALUATED = {"GatewayBypassed": "25m", "RejectedShare": "22m"}
 """When an alert is evaluated, if not after ten minutes."""
 FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
@@ -276,6 +281,8 @@ def check_alert(programs, tmp_path):
         ("Restarts", pods(5), True),
         ("GatewayUndecided", {UNDECIDED: "0x60"}, False),
         ("GatewayUndecided", {UNDECIDED: "0x30 1x30"}, True),
+        ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x60"}, False),
+        ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x30 716x30"}, True),
         ("GatewayBypassed", {FOREIGN: "0x60"}, False),
         # a broker joined; one that stays unknown, and whose address only one client asks for
         ("GatewayBypassed", {FOREIGN: "0x10 3x110"}, False),

@@ -77,13 +77,13 @@ def look_up_names(
     """Return the topics that exist, and the controller's result for each name that the broker did not know at first.
 
     A name that the controller knows is waited for, as long as a broker's metadata may lag behind, and at most for half
-    the request's timeout. A name that is given twice is sent to it twice.
+    the request's time that is left. A name that is given twice is sent to it twice.
     """
     described = yield from describe(recent, now, names=list(dict.fromkeys(names)))
     known = {topic.name for topic in described.topics}
     results = yield from query_controller([name for name in names if name not in known])
     late = [name for name, result in results.items() if exists(result)]
-    lag_ms = min(_LAG_MS, request.message["timeoutMs"] // 2)
+    lag_ms = min(_LAG_MS, (request.ends_at - now) // 2)
     later = yield from describe(recent, now, names=late, wait_ms=lag_ms)
     return Described(described.topics + later.topics, described.hidden | later.hidden), results
 

@@ -32,6 +32,8 @@ from quota.wire.protocol import ApiKey
 
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
+_MAX_HOLD_MS = 300_000
+"""How long a client in debt is held at most: neither its connection nor that to its broker may be idle too long."""
 _SILENT = ("proceeded", "undecided")
 
 _KINDS = {
@@ -64,6 +66,8 @@ class _Outcome:
 def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request."""
     check, _ = _KINDS[request.key]
+    if not (request.is_strict or request.only_validates):
+        yield from _hold(request, context, clock)
     checked = yield from check(request, context, clock)
     if request.only_validates:
         valid = [mutation.rejection(ErrorCode.NONE, None) for mutation in checked.charged]
@@ -76,6 +80,16 @@ def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], 
         if waited or any(context.recent.is_changed(name, request.arrived_at) for name in names):
             checked = yield from check(request, context, clock)
         return (yield from _carry_out(request, checked, context, clock))
+
+
+def _hold(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Generator[Pause, None, None]:
+    """Hold a permissive request while its bucket is known to be in debt, for at most half of its time.
+
+    It is never rejected, and a mute ends with its connection: a client that makes a new one each time is held by this.
+    """
+    ends_at = request.arrived_at + min(request.time_limit_ms // 2, _MAX_HOLD_MS)
+    while (held_ms := min(context.buckets.debt_ms(request.client, clock()), ends_at - clock())) > 0:
+        yield Pause(held_ms, is_hold=True)
 
 
 def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext, clock: Callable[[], int]) -> Steps:
@@ -129,7 +143,24 @@ def _decide(
     reply = yield wanted
     if reply.decision is not None:
         context.debts.record(request.client, reply.throttle_ms, clock())
-    return _outcome(reply, wanted, context)
+        context.buckets.record(request.client, reply.decision, clock() - reply.passed_ms)
+    outcome = _outcome(reply, wanted, context)
+    if outcome.admitted and reply.decision is None:
+        return _proceed(request, requested, context, clock())
+    return outcome
+
+
+def _proceed(request: ClientRequest, requested: MutationRequest, context: GatewayContext, now: int) -> _Outcome:
+    """Let mutations proceed without a decision, as far as the bucket goes that the client's last decision left.
+
+    A client whose bucket is not known is not limited.
+    """
+    answer = context.buckets.charge(request.client, requested, now)
+    answered = [True] * len(requested.topics) if answer is None else answer.admitted
+    admitted = frozenset(index for index, admits in enumerate(answered) if admits)
+    context.stats.add_uncharged(request.user, sum(requested.topics[index].partitions for index in admitted))
+    throttle_ms = 0 if answer is None else answer.controller_throttle_ms
+    return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=("proceeded", "rejected"))
 
 
 def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:

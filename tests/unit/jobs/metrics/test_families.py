@@ -120,6 +120,8 @@ def test_in_its_first_batch_a_query_reports_its_start_and_no_lag():
 def test_a_gateway_reports_its_connections_and_what_went_wrong():
     stats = GatewayStats(connections=2, accepted=7, buffered_bytes=11, relayed=30, client_bytes=400, broker_bytes=5000)
     stats.undecided, stats.late = 5, 2
+    for mutations in (2, 714):
+        stats.add_uncharged("alice", mutations)
     stats.closed = Counter({"malformed": 3, "idle": 1})
     stats.add_foreign([("kafka-1", 9092), ("kafka-1", 9092)])
     assert (
@@ -135,6 +137,7 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
             ("mutation_quota_gateway_bytes_total", ("sender", "brokers")): 5000,
             ("mutation_quota_gateway_awaited_decisions",): 3,
             ("mutation_quota_gateway_undecided_requests_total",): 5,
+            ("mutation_quota_gateway_uncharged_mutations_total", ("user", "alice")): 716,
             ("mutation_quota_gateway_late_decisions_total",): 2,
             ("mutation_quota_gateway_foreign_addresses_total",): 2,
         }.items()

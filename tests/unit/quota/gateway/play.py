@@ -152,11 +152,14 @@ class Play:
 
     # Decisions and time
 
-    def decide(self, rejected=(), throttle_ms=0, waited_ms=0, decision_age_ms=0):
-        """Answer the one question: all topics are admitted but those named. Return the question's request."""
+    def decide(self, rejected=(), throttle_ms=0, waited_ms=0, decision_age_ms=0, **fields):
+        """Answer the one question: all topics are admitted but those named. Return the question's request.
+
+        Further fields are those of the decision.
+        """
         (ask,) = self.ports.requested
         self.ports.requested.clear()
-        decision = decision_on(ask.request, rejected, throttle_ms)
+        decision = decision_on(ask.request, rejected, throttle_ms, **fields)
         self.ports.time += waited_ms
         self.channel.go_on(DecisionReply(decision, waited_ms, decision_age_ms=decision_age_ms))
         self.serve()
@@ -202,7 +205,7 @@ class Play:
         self.serve()
 
 
-def decision_on(request, rejected=(), throttle_ms=0):
+def decision_on(request, rejected=(), throttle_ms=0, **given):
     """Return a decision on a request that rejects the topics named."""
     topics = [
         {
@@ -225,7 +228,7 @@ def decision_on(request, rejected=(), throttle_ms=0):
         "mode": request.mode.value,
         "apply": request.apply,
     }
-    return read_decision(json.dumps(DECISION_RECORD | fields).encode())
+    return read_decision(json.dumps(DECISION_RECORD | fields | given).encode())
 
 
 def take_frame(buffer):

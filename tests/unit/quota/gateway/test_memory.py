@@ -3,9 +3,11 @@
 import pytest
 
 from quota.gateway import memory as module
-from quota.gateway.memory import NO_ID, Debt, Debts, ExistingTopic, RecentTopics
+from quota.gateway.memory import NO_ID, Debt, Debts, ExistingTopic, KnownBuckets, RecentTopics
+from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.support.wire.requests import creation, deletion, growth, topic
 from tests.unit.quota.gateway.cluster import Cluster, topic_id
+from tests.unit.quota.gateway.play import decision_on
 
 MINUTE_MS = 60_000
 
@@ -161,6 +163,18 @@ def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
     assert debts.find(client, 1300) is None
     debts.record(client, 0, 1100)
     assert debts.find(client, 1100) is None
+
+
+def test_a_bucket_pays_its_debt_off_and_is_forgotten_once_no_quota_is_enforced():
+    """20 mutations at 5 a second; 55 is its burst."""
+    request = MutationRequest("r", Operation.CREATE_TOPICS, 7, [TopicMutation("t", 10)])
+    buckets, client = KnownBuckets(), ("alice", None)
+    assert buckets.charge(client, request, 0) is None
+    buckets.record(client, decision_on(request, tokens=-20), 1000)
+    assert [buckets.debt_ms(client, now) for now in (1000, 4999, 5000)] == [4000, 1, 0]
+    assert [buckets.charge(client, request, now).tokens for now in (4800, 500_000, 500_000)] == [-1, 45, 35]
+    buckets.record(client, decision_on(request, quota=None, burst=None, tokens=None), 500_000)
+    assert buckets.charge(client, request, 500_000) is None
 
 
 def test_the_debts_of_ten_thousand_clients_are_remembered():

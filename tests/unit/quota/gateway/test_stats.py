@@ -28,6 +28,14 @@ def test_the_line_of_the_log_has_the_sums():
     )
 
 
+def test_uncharged_mutations_are_counted_by_user_for_five_hundred_users():
+    stats = GatewayStats()
+    for number in (*range(501), 0):
+        stats.add_uncharged(f"user-{number}", 2)
+    counted = [stats.uncharged[user] for user in ("user-0", "user-499", "user-500", "")]
+    assert (len(stats.uncharged), counted) == (501, [4, 2, 0, 2])
+
+
 def test_silence_is_logged_once_until_a_decision_and_a_request_that_was_not_written_is_not(caplog):
     """The log says once that the job is silent; a client with a short timeout says nothing about the job."""
     stats = GatewayStats()

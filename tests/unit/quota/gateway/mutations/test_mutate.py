@@ -2,12 +2,15 @@
 
 import pytest
 
+from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.support.wire.requests import creation, deletion, growth
 from tests.unit.quota.gateway.cluster import Cluster
 
 CREATION = creation("a")
 SILENT = "no mutation has been decided for 10000 ms, is mutation-quota enforce running on kafka:9092?"
 SLOW = "decisions take at least 900 ms at present"
+TEN = MutationRequest("r", Operation.CREATE_TOPICS, 5, [TopicMutation("t", 10)])
+SHADOW = {"outcome": "REJECTED", "error_codes": [89], "controller_throttle_ms": 9, "throttle_time_ms": 8}
 
 
 def undecided(on, version=7, **verdict):
@@ -191,3 +194,111 @@ def test_a_strict_client_in_debt_is_rejected_without_another_decision_for_a_seco
     assert again(1000) is None
     assert again(999, version=4) is None  # permissive: it is admitted and charged
     assert again(999, client_id="app2") is None
+
+
+USERS = {"user_tag": "ANONYMOUS", "more_tags": {}}
+"""The bucket of the user over all its clients, at 5 mutations a second and a burst of 55."""
+
+
+def indebted(on, client_id="first", **fields):
+    """Have a permissive client run into a debt of 20 mutations, or as the fields say, and leave."""
+    first = type(on)(on.protocol, on.cluster, context=on.context, client_id=client_id)
+    first.mutate(19, 5, creation("first"), throttle_ms=4000, **USERS | {"tokens": -20} | fields)
+    first.channel.close()
+
+
+@pytest.mark.parametrize("client_id", ["first", "another"])
+@pytest.mark.parametrize(
+    ("key", "version", "message"),
+    [(19, 5, CREATION), (37, 2, growth(there=9)), (20, 3, {"topicNames": ["there"], "timeoutMs": 30_000})],
+)
+def test_a_permissive_client_that_connects_again_waits_for_its_debt_to_be_paid_off(
+    play, key, version, message, client_id
+):
+    """Its mute has ended with its connection. Another client-id makes no difference for the user's one bucket."""
+    on = play(Cluster(there=1), client_id=client_id)
+    indebted(on)
+    on.exchange(key, version, message)
+    assert (on.ports.pauses, on.seen) == ([4000], [])
+    on.end_pause()
+    (ask,) = on.ports.requested
+    assert ask.timeout_ms == 10_000
+
+
+def test_a_client_that_waits_for_a_debt_waits_for_what_others_add_to_it_meanwhile(play):
+    on = play()
+    indebted(on)
+    on.exchange(19, 5, CREATION)
+    on.ports.time += 4000
+    on.context.buckets.charge(("ANONYMOUS", "app"), TEN, on.ports.time)
+    on.ports.pauses.clear()
+    on.channel.go_on()
+    assert on.ports.pauses == [2000]
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "tokens", "paused"),
+    [(3000, -20, [1500]), (2**31 - 1, -1e9, [300_000]), (30_000, 0.5, []), (0, -20, [])],
+)
+def test_a_permissive_client_is_held_for_half_of_its_time_and_then_admitted(play, timeout_ms, tokens, paused):
+    """It is never rejected."""
+    on = play()
+    indebted(on, tokens=tokens)
+    on.exchange(19, 5, {**CREATION, "timeoutMs": timeout_ms})
+    assert on.ports.pauses == paused
+    on.end_pauses()
+    assert len(on.ports.requested) == (timeout_ms > 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "fields"),
+    [
+        (7, {}, {}),  # strict: it is rejected by its decision
+        (5, {"client_id": "own"}, {}),  # another bucket, as its own decision told
+        (5, {}, {"shadow": SHADOW}),
+        (5, {}, {"exempt": True}),
+        (5, {}, {"quota": None, "burst": None, "tokens": None}),
+        (5, {}, {"user_tag": "", "client_tag": "first"}),  # the quota of a client-id
+    ],
+    ids=["strict", "own bucket", "shadow", "exempt", "unlimited", "by client-id"],
+)
+def test_who_owes_nothing_or_is_strict_is_not_held(play, version, options, fields):
+    on = play(**options)
+    if options:
+        on.mutate(19, 7, creation("its-own"), **USERS | {"client_tag": "own", "tokens": 5})
+    indebted(on, **fields)
+    on.exchange(19, version, CREATION)
+    assert (on.ports.pauses, len(on.ports.requested)) == ([], 1)
+
+
+def test_a_channel_whose_client_is_held_by_its_debt_counts_as_idle(play):
+    """As one that is muted: a gateway that stops does not wait for it."""
+    on = play()
+    indebted(on)
+    on.exchange(19, 5, CREATION)
+    assert on.channel.is_idle
+    on.end_pause()
+    assert not on.channel.is_idle
+
+
+@pytest.mark.parametrize(("version", "codes", "throttle_ms"), [(7, [0, 89], 3000), (5, [0, 0], 9000)])
+def test_fail_open_proceeds_as_far_as_the_clients_bucket_goes(play, version, codes, throttle_ms):
+    """The job left it 15 tokens, and it gains 5 a second: an outage is not free for ever. No setting is needed."""
+    on = play(when_silent="open")
+    on.mutate(19, 7, creation("before"), tokens=15, **USERS)
+    on.answers()
+    on.exchange(19, version, creation("a", "b", partitions=30))
+    on.no_decision(waited_ms=0, least_decision_ms=12_000)
+    (answer,) = on.answers()
+    assert ([topic["errorCode"] for topic in answer["topics"]], answer["throttleTimeMs"]) == (codes, throttle_ms)
+    assert on.context.stats.uncharged == {"ANONYMOUS": 30 * codes.count(0)}
+    assert on.context.buckets.debt_ms(("ANONYMOUS", "app"), on.ports.time + 1000) == throttle_ms - 1000
+
+
+def test_fail_open_does_not_limit_a_client_whose_bucket_is_not_known(play):
+    on = play(when_silent="open")
+    for name in ("a", "b"):
+        on.exchange(19, 7, creation(name, partitions=1000))
+        on.no_decision()
+    assert [topic["errorCode"] for answer in on.answers() for topic in answer["topics"]] == [0, 0]
+    assert on.context.stats.uncharged == {"ANONYMOUS": 2000}
