@@ -3,8 +3,10 @@
 Each step is a separate commit, and others may append rows at the same time.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
@@ -13,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.fs import DeltaStorageHandler
 from msgspec.structs import replace
 
 from jobs.audit.tables import TABLES, TableSpec, TableStore, check_writable, open_known
@@ -150,7 +153,7 @@ def maintain(store: TableStore, table: TableSpec, plan: UpkeepPlan, now: datetim
             # counted again: others may have appended or deleted rows since it was planned
             if deleted := _rows_before(plan.first_kept, _live_files(opened)):
                 opened.delete(f"date < '{plan.first_kept}'")
-            removed = len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash cut short
+            removed = _remove_unused(opened, store.options)
             mark = Transaction(_DAILY_MARK, int(now.timestamp()))
             no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
             write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))
@@ -162,6 +165,28 @@ def maintain(store: TableStore, table: TableSpec, plan: UpkeepPlan, now: datetim
             compacted += done["numFilesRemoved"]
             written += done["numFilesAdded"]
     return UpkeepResult(table.name, compacted, written if plan.compact else None, deleted, removed)
+
+
+_DATA_FILE = re.compile(r"date=[^/]+/part-[^/]+\.parquet")
+"""The names that Spark and deltalake give the files of a table."""
+
+_DELETIONS_AT_ONCE = 8
+
+
+def _remove_unused(table: DeltaTable, options: Mapping[str, str], *, dry_run: bool = False) -> int:
+    """Remove the files that no version of the last two days uses, also those of commits that a crash cut short.
+
+    Other files below the table's folder, such as an export, are somebody else's, and stay. Returns the number of files.
+    """
+    unused = table.vacuum(dry_run=True, full=True)
+    own = [file for file in unused if _DATA_FILE.fullmatch(file)]
+    if not dry_run and own == unused:
+        table.vacuum(dry_run=False, full=True)  # many in one request, where a store can
+    elif not dry_run:
+        folder = DeltaStorageHandler.from_table(table._table, dict(options))  # noqa: SLF001
+        with ThreadPoolExecutor(_DELETIONS_AT_ONCE) as pool:
+            list(pool.map(folder.delete_file, own))
+    return len(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +213,6 @@ class PlannedUpkeep:
         previews = []
         for table, plan in self.plans.items():
             with self.store.errors(table):
-                unused = len(self.store.open(table).vacuum(dry_run=True, full=True))
+                unused = _remove_unused(self.store.open(table), self.store.options, dry_run=True)
             previews.append(UpkeepResult(table.name, sum(plan.compact.values()), None, plan.expired_rows, unused))
         return previews

@@ -8,7 +8,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import jobs.audit.upkeep
 from jobs.audit.tables import DECISIONS, TableStore
-from jobs.audit.upkeep import REGULAR, THOROUGH, FileLimits, maintain
+from jobs.audit.upkeep import REGULAR, THOROUGH, FileLimits, PlannedUpkeep, maintain
 from tests.unit.jobs.audit.conftest import NOON
 
 
@@ -68,6 +68,22 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
     assert kept.maintain(limits=THOROUGH).files_removed == 1
     assert not orphan.exists()
     assert kept.offsets == [1, 2, 3]
+
+
+def test_files_of_others_below_a_table_stay(kept, now):
+    kept.commit(1)
+    orphan = kept.path / "date=2026-11-21" / "part-of-a-commit-that-was-cut-short.parquet"
+    names = ("export.csv", "README", "metadata/v1.json", "date=2026-11-21/a copy.parquet", "date=x/notes.txt")
+    others = [kept.path / name for name in names]
+    for file in (orphan, *others):
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+        os.utime(file, ((now - timedelta(days=3)).timestamp(),) * 2)
+    (planned,) = PlannedUpkeep.of(kept.settings, [DECISIONS]).preview()
+    assert planned.files_removed == 1
+    assert kept.maintain(limits=THOROUGH).files_removed == 1
+    assert [file.exists() for file in (orphan, *others)] == [False, *[True] * 5]
+    assert kept.offsets == [1]
 
 
 def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
