@@ -3,15 +3,18 @@
 A checkout has its jars in `.jars`; elsewhere, each extra installs a package of jars.
 """
 
+import json
 import os
 import platform
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote
 
 from quota.errors import BadInput
 from quota.wire.protocol import Protocol
@@ -27,6 +30,7 @@ _NOT_INSTALLED = "not installed"
 _JAVA = 17
 _JAVA_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
+_WITH_JARS = ("spark", "s3", "broker")
 _EXTRA_OF_PACKAGE = dict.fromkeys(
     ("delta", "deltalake", "duckdb", "numpy", "pandas", "py4j", "pyarrow", "pyspark"), "spark"
 ) | {"cryptography": "certificates"}
@@ -115,7 +119,19 @@ def missing_package(error: Exception) -> BadInput | None:
 
 
 def _install(*extras: str) -> str:
-    return f"pip install '{_PROJECT}[{','.join(extras)}]'"
+    """Return how to install extras from where this installation is from: its names on an index may be anybody's."""
+    if _CHECKOUT:
+        return "run make setup"
+    source = None
+    with suppress(PackageNotFoundError):
+        source = distribution(_PROJECT).read_text("direct_url.json")
+    wheel = Path(unquote(json.loads(source or "{}").get("url", "").removeprefix("file://")))
+    names = ",".join(extras)
+    if wheel.suffix != ".whl" or not wheel.exists():
+        return f"install it from the files of its release with the extra [{names}]: docs/how-to/install.md"
+    project, _, rest = wheel.name.partition("-")
+    jars = [wheel.with_name(f"{project}_{extra}_jars-{rest}") for extra in extras if extra in _WITH_JARS]
+    return shlex.join(["pip", "install", f"{wheel}[{names}]", *map(str, jars)])
 
 
 def version_lines() -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -136,17 +137,37 @@ def test_the_clients_and_the_gateway_start_as_far_as_kafka_is_needed(base):
 
 
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("command", "problem", "extras"),
     [
-        ("run", "run needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"),
-        ("broker", "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"),
-        ("enforce", "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"),
+        ("run", "run needs more than is installed", ["spark", "broker"]),
+        ("broker", "the jars for broker are not installed", ["broker"]),
+        ("enforce", "this needs pyspark, which is not installed", ["spark"]),
     ],
 )
-def test_a_command_names_the_extra_that_it_needs(base, command, message):
+def test_a_command_says_how_to_install_what_it_needs(base, wheel, command, problem, extras):
     run, work = base
-    assert run("mutation-quota", command, status=2) == f"mutation-quota: {message}\n"
+    jars = [wheel.parent / f"kafka_mutation_quota_{extra}_jars-0.1.0-py3-none-any.whl" for extra in extras]
+    install = shlex.join(map(str, ["pip", "install", f"{wheel}[{','.join(extras)}]", *jars]))
+    assert run("mutation-quota", command, status=2) == f"mutation-quota: {problem}; {install}\n"
     assert list(work.iterdir()) == []
+
+
+def test_pip_asks_no_index_for_packages_of_this_project(base, installed, wheel, tmp_path):
+    """It does what a command says; and the image, which names the files as constraints. Any question would fail."""
+    run, _ = base
+    (tmp_path / "1.jar").write_bytes(b"jar")
+    jars = write_jar_wheel(wheel.parent, "broker", "0.1.0", tmp_path, EPOCH)
+    said = run("mutation-quota", "broker", status=2).partition("; pip install ")[2]
+    (tmp_path / "constraints.txt").write_text(
+        f"kafka_mutation_quota_broker_jars @ file://{jars}\nkafka_mutation_quota @ file://{wheel}\n"
+    )
+    of_image = ["--constraint", tmp_path / "constraints.txt", f"{wheel}[broker]"]
+    for wanted in (shlex.split(said), of_image):
+        pip = [sys.executable, "-m", "pip", "--python", installed / "bin/python", "install", "--dry-run"]
+        pip += ["--index-url", "http://127.0.0.1:1", "--retries", "0", "--disable-pip-version-check", "--no-input"]
+        done = subprocess.run([*pip, *wanted], capture_output=True, text=True, check=False)
+        assert "Would install kafka-mutation-quota-broker-jars-0.1.0" in done.stdout, done.stderr
+        assert "127.0.0.1" not in done.stderr
 
 
 def test_the_base_installation_is_small(installed):

@@ -1,5 +1,8 @@
 """The files of the installation that are not Python: jars and Java, and what is said if they are missing."""
 
+import json
+import shlex
+
 import pytest
 
 from jobs import installation
@@ -47,7 +50,7 @@ def test_a_checkout_without_jars_names_the_target_of_make(tmp_path, monkeypatch)
 def test_jars_are_those_of_installed_packages(installed):
     spark = installed("spark", "b.jar", "a.jar")
     assert spark_jars("") == [spark / "a.jar", spark / "b.jar"]
-    assert rejection(spark_jars, "", s3=True).endswith("pip install 'kafka-mutation-quota[s3]'")
+    assert "jars for s3 are not installed" in rejection(spark_jars, "", s3=True)
     check_extras("enforce", "spark")
     s3 = installed("s3", "c.jar")
     assert spark_jars("") == spark_jars("", s3=True) == [spark / "a.jar", spark / "b.jar", s3 / "c.jar"]
@@ -55,11 +58,47 @@ def test_jars_are_those_of_installed_packages(installed):
 
 def test_a_missing_package_is_named_with_its_extra():
     missing = ModuleNotFoundError("No module named 'pyspark.sql'", name="pyspark.sql")
-    assert str(missing_package(missing)) == (
-        "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"
-    )
+    assert str(missing_package(missing)) == "this needs pyspark, which is not installed; run make setup"
     assert missing_package(ModuleNotFoundError("No module named 'other'", name="other")) is None
     assert missing_package(ValueError("pyspark")) is None
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_known"),
+    [
+        ("{folder}/of it/kafka_mutation_quota-9.9-py3-none-any.whl", True),
+        ("{folder}/gone/kafka_mutation_quota-9.9-py3-none-any.whl", False),
+        ("{folder}/of it", False),  # a clone
+        (None, False),  # an index, or --find-links, which pip does not record
+    ],
+)
+def test_extras_are_installed_from_where_the_installation_is_from(installed, tmp_path, origin, is_known):
+    """Never by name alone, under which an index may have somebody else's package."""
+    del installed
+    (tmp_path / "of it").mkdir()
+    (tmp_path / "of it/kafka_mutation_quota-9.9-py3-none-any.whl").touch()
+    info = tmp_path / "kafka_mutation_quota-9.9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: kafka-mutation-quota\nVersion: 9.9\n")
+    if origin:
+        url = "file://" + origin.format(folder=tmp_path).replace(" ", "%20")
+        (info / "direct_url.json").write_text(json.dumps({"url": url}))
+    said = rejection(check_extras, "run", "spark", "broker", "certificates")
+    stem = f"{tmp_path}/of it/kafka_mutation_quota"
+    assert said.startswith("run needs more than is installed; ")
+    if is_known:
+        assert shlex.split(said.partition("; ")[2]) == [
+            "pip",
+            "install",
+            f"{stem}-9.9-py3-none-any.whl[spark,broker,certificates]",
+            f"{stem}_spark_jars-9.9-py3-none-any.whl",
+            f"{stem}_broker_jars-9.9-py3-none-any.whl",
+        ]
+    else:
+        assert said.endswith(
+            "install it from the files of its release with the extra [spark,broker,certificates]: "
+            "docs/how-to/install.md"
+        )
 
 
 @pytest.mark.parametrize("release", ["17.0.15", "25"])
