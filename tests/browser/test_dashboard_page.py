@@ -59,6 +59,27 @@ def tab_to_first_decision(driver):
     raise AssertionError("it cannot be reached by Tab")
 
 
+def test_any_number_of_tabs_can_be_open_and_the_one_that_is_seen_is_live(page, feed):
+    """A browser allows six connections to a host, of which each tab that is seen keeps one for its stream."""
+    url, first = page.current_url, page.current_window_handle
+    page.set_page_load_timeout(20)
+    try:
+        for _ in range(7):
+            page.switch_to.new_window("tab")
+            page.get(url)
+            until(lambda: text(page, "#contact") == "Live")
+        feed.storm()
+        until(lambda: len(rows(page, "decisions-table")) == 3)
+        page.switch_to.window(first)
+        until(lambda: len(rows(page, "decisions-table")) == 3)
+        assert text(page, "#contact") == "Live"
+    finally:
+        for handle in {*page.window_handles} - {first}:
+            page.switch_to.window(handle)
+            page.close()
+        page.switch_to.window(first)
+
+
 def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed):
     assert text(page, "#empty").startswith("No request has been decided in the last hour.")
     feed.storm()

@@ -43,8 +43,11 @@ function contactNow() {
   return isPaused() ? ["live", "Paused: the data is not updated."] : ["live", "Live"];
 }
 
+// Browsers allow six connections to a host, for all of its tabs, so only a tab that is seen keeps one.
 function listen() {
   stream?.close();
+  stream = null;
+  if (document.hidden) return;
   const keys = ["filter", "rejected", ...(period() ? ["from", "to"] : [])];
   const asked = new URLSearchParams([...address].filter(([key]) => keys.includes(key)));
   stream = new EventSource(`api/stream?${asked}`);
@@ -126,5 +129,9 @@ setInterval(() => {
   const present = now();
   for (const parts of tenants.parts.values()) updateLevel(parts, present);
 }, 500);
+document.addEventListener("visibilitychange", () => {
+  receivedAt = Date.now();
+  listen();
+});
 begin();
 listen();
