@@ -1,6 +1,7 @@
 """The bytes that a gateway's connections buffer: of each, and of all together."""
 
 import asyncio
+import threading
 from asyncio import constants
 from asyncio.selector_events import _SelectorTransport  # type: ignore[attr-defined]
 from asyncio.sslproto import SSLProtocol
@@ -24,11 +25,23 @@ _TLS_HIGH_WATER_KIB = 32
 
 `asyncio` has 512 KiB to be sent and 256 KiB received, which a hung broker would fill for each of its producers.
 """
-_wide_buffer = memoryview(bytearray(64 * 1024))
-"""The buffer of all TLS connections: each copies what it has received before another one receives. `asyncio` would
-allocate 256 KiB for each connection, before its handshake."""
+_WIDE_BYTES = 64 * 1024
 _wide: set[SSLProtocol] = set()
 _received, _lost = SSLProtocol.buffer_updated, SSLProtocol.connection_lost
+
+
+class _Shared(threading.local):
+    """The buffer of all TLS connections of a thread: each copies what it has received before another one receives.
+
+    So those of an event loop share it, and no two loops do. `asyncio` would allocate 256 KiB for each connection,
+    before its handshake.
+    """
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(_WIDE_BYTES))
+
+
+_shared = _Shared()
 
 
 class Buffers:
@@ -69,8 +82,8 @@ def share_tls_buffer() -> None:
     for direction in ("READ", "WRITE"):
         vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _TLS_HIGH_WATER_KIB
     for name in ("_ssl_buffer", "_ssl_buffer_view"):
-        setattr(SSLProtocol, name, property(lambda _: _wide_buffer, lambda *_: None))
-    SSLProtocol.max_size = len(_wide_buffer)
+        setattr(SSLProtocol, name, property(lambda _: _shared.buffer, lambda *_: None))
+    SSLProtocol.max_size = _WIDE_BYTES
     SSLProtocol.buffer_updated = _buffer_updated  # type: ignore[method-assign, assignment]
     SSLProtocol.connection_lost = _connection_lost  # type: ignore[method-assign, assignment]
     limit_received(crowded=False)

@@ -13,7 +13,7 @@ from quota.errors import ErrorCode
 from quota.gateway.context import ChannelIO, GatewayContext
 from quota.gateway.pipeline import ChannelError, Handler, Pipeline
 from quota.records.request import ANONYMOUS
-from quota.wire.access_tokens import read_bearer_message, token_claim
+from quota.wire.access_tokens import read_bearer_message, token_user
 from quota.wire.headers import RequestHeader
 from quota.wire.message_codec import Message
 from quota.wire.protocol import ApiKey
@@ -58,7 +58,7 @@ class SaslExchange:
         """Process a message of the client; one with a delegation token is rejected."""
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
-            self._user = token_claim(read_bearer_message(auth_bytes), self._subject_claim)
+            self._user = token_user(read_bearer_message(auth_bytes), self._subject_claim)
         elif self._rounds == 1:
             by_plain = self._mechanism == "PLAIN"
             self._user = _plain_user(auth_bytes, self._subject_claim) if by_plain else _scram_user(auth_bytes)
@@ -70,8 +70,9 @@ class SaslExchange:
         if self._mechanism == "OAUTHBEARER" and auth_bytes:  # the reason why the token is not accepted
             return None
         if not self._user:
+            by = f" by gateway.oauth_subject_claim={self._subject_claim}" if self._mechanism == "OAUTHBEARER" else ""
             raise AuthenticationRejected(
-                f"the broker accepts this client, but the gateway cannot read its name from {self._mechanism}"
+                f"the broker accepts this client, but the gateway cannot read its name from {self._mechanism}{by}"
             )
         return self._user
 
@@ -81,7 +82,7 @@ def _plain_user(message: bytes, claim: str) -> str | None:
     if len(parts) != _PLAIN_PARTS or parts[0] not in {b"", parts[1]}:
         return None
     if parts[1] == _IN_PASSWORD:
-        return token_claim(parts[2].removeprefix(_IN_PASSWORD + b":"), claim)
+        return token_user(parts[2].removeprefix(_IN_PASSWORD + b":"), claim)
     try:
         return parts[1].decode()
     except UnicodeDecodeError:

@@ -184,7 +184,8 @@ class GatewaySettings(Section):
     """Cost of a topic with the default number of partitions, for clients that may not describe its configs."""
 
     oauth_subject_claim: Name = "sub"
-    """Claim of an OAUTHBEARER token that names the user, Kafka's `sasl.oauthbearer.sub.claim.name`."""
+    """Claim of an OAUTHBEARER token that names the user, Kafka's `sasl.oauthbearer.sub.claim.name`. Several, separated
+    by commas, for the first that it has: `preferred_username,service-account-{client_id}`."""
 
     max_connections: Count = 10_000
     """Maximum number of connections. Each needs two file descriptors."""

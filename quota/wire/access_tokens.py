@@ -32,16 +32,22 @@ def read_bearer_message(message: bytes) -> bytes:
     return auth["token"] if auth else b""
 
 
-def token_claim(token: bytes, claim: str) -> str | None:
-    """Return a claim of a signed or unsigned token that names a user; None where it names none."""
+def token_user(token: bytes, claims: str) -> str | None:
+    """Return the user whom a signed or unsigned token names by the first of these claims that it has; None for none.
+
+    The claims are separated by commas. One in braces may have a prefix, which the user gets, too:
+    `preferred_username,service-account-{client_id}`.
+    """
     parts = token.split(b".")
     if len(parts) != _JWT_PARTS:
         return None
     try:
         payload = base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4))
-        subject = json.loads(payload.decode()).get(claim)
-    except (binascii.Error, ValueError, AttributeError, RecursionError):
+        given = json.loads(payload.decode())
+        named = [part.strip().removesuffix("}").rpartition("{") for part in claims.split(",")]
+        prefix, subject = next(((prefix, given[claim]) for prefix, _, claim in named if given.get(claim, "") != ""))
+    except (binascii.Error, ValueError, AttributeError, RecursionError, StopIteration):
         return None
     if not isinstance(subject, str) or subject != subject.strip(_TRIMMED):  # Kafka trims it only for some tokens
         return None
-    return None if _SURROGATE.search(subject) else subject
+    return None if _SURROGATE.search(subject) else prefix + subject

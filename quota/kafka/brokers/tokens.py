@@ -19,7 +19,7 @@ import msgspec
 
 from quota.errors import BadInput, ClusterError
 from quota.settings.connection import ClientCredentials, Security, extension_pairs
-from quota.wire.access_tokens import token_claim
+from quota.wire.access_tokens import token_user
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Token:
     @property
     def subject(self) -> str:
         """The principal, or else the token's `sub`, by which brokers know the client; empty if neither is known."""
-        return self.principal or token_claim(self.value.encode(), "sub") or ""
+        return self.principal or token_user(self.value.encode(), "sub") or ""
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -6,6 +6,7 @@ import ssl
 import struct
 import threading
 import time
+from asyncio.sslproto import SSLProtocol
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -212,3 +213,15 @@ async def test_connections_that_are_lost_at_once_do_not_end_the_gateway(protocol
         await eventually(lambda: scene.made.connections.buffers.total == 0)
         await sending
         assert not scene.serving.done()
+
+
+async def test_no_two_event_loops_receive_into_the_same_buffer():
+    """Another thread's loop receives while this one's waits for the interpreter, and would overwrite its record."""
+    buffers.share_tls_buffer()
+
+    def received_into():
+        return [SSLProtocol.__new__(SSLProtocol).get_buffer(-1).obj for _ in range(2)]
+
+    (one, same), (other, _) = received_into(), await asyncio.to_thread(received_into)
+    assert one is same
+    assert one is not other

@@ -332,6 +332,30 @@ def test_the_claim_of_the_subject_can_be_configured():
     assert user_of("OAUTHBEARER", (message, b""), claim="preferred") == "alice"
 
 
+@pytest.mark.parametrize(
+    ("claims", "user"),
+    [
+        ({"sub": "123", "client_id": "etl"}, "service-account-etl"),
+        ({"preferred_username": "", "client_id": "etl"}, "service-account-etl"),
+        ({"preferred_username": "alice", "client_id": "web"}, "alice"),
+        ({"preferred_username": 5, "client_id": "etl"}, None),  # a broker makes a name of it
+        ({"sub": "123"}, None),
+        ({"client_id": ""}, None),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "PLAIN"])
+def test_a_user_is_named_by_the_first_of_several_claims_that_its_token_has(mechanism, claims, user):
+    """Strimzi's `userNameClaim`, `fallbackUserNameClaim` and their prefixes."""
+    token = jwt(claims)
+    message = bearer(token) if mechanism == "OAUTHBEARER" else b"\0$accessToken\0" + token
+    named = "preferred_username, service-account-{client_id}"
+    if user is None:
+        with pytest.raises(AuthenticationRejected, match="cannot read its name from"):
+            user_of(mechanism, (message, b""), claim=named)
+    else:
+        assert user_of(mechanism, (message, b""), claim=named) == user
+
+
 def test_the_accepted_token_names_the_user_and_not_a_rejected_one():
     """Kafka accepts a second token after an error on the first, which may name another user."""
     rejected = (bearer(jwt({"sub": "victim"})), b'{"status":"invalid_token"}')
