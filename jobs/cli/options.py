@@ -57,8 +57,8 @@ Overrides = Annotated[
     list[str] | None,
     _common_option(
         "--set",
-        metavar="SECTION.KEY=VALUE",
-        help="Override a setting (wins over environment and file). Repeatable.",
+        metavar="NAME=VALUE",
+        help="Override the setting SECTION.KEY (wins over environment and file). Repeatable.",
         autocompletion=_complete_setting,
     ),
 ]

@@ -31,7 +31,7 @@ class OutputOptions:
 
     output: Annotated[
         OutputFormat | None,
-        typer.Option("--output", "-o", help="Print a table (the default), JSON, YAML or JSON lines."),
+        typer.Option("--output", "-o", metavar="FORMAT", help="table (the default), json, yaml or jsonl (JSON lines)."),
     ] = None
 
     @property

@@ -36,18 +36,19 @@ def simulate(
         Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines; - for stdin.")
     ],
     window_num: Annotated[
-        int | None, typer.Option(min=1, metavar="S", help="Same as Kafka's controller.quota.window.num.")
+        int | None, typer.Option(min=1, metavar="S", help="Same as --set quota.window_num=S.")
     ] = None,
     window_size_seconds: Annotated[
-        int | None, typer.Option(min=1, metavar="W", help="Same as Kafka's controller.quota.window.size.seconds.")
+        int | None, typer.Option(min=1, metavar="W", help="Same as --set quota.window_size_seconds=W.")
     ] = None,
     algorithm: Annotated[
-        AlgorithmName, typer.Option(help="enforce uses token-bucket; the others are for comparison.")
+        AlgorithmName,
+        typer.Option(metavar="NAME", help="token-bucket, as enforce, or for comparison sampled-rate or spread-rate."),
     ] = AlgorithmName.TOKEN_BUCKET,
     *,
     output: Annotated[
         OutputFormat | None,
-        typer.Option("--output", "-o", help="Print JSON lines (the default), a table, JSON or YAML."),
+        typer.Option("--output", "-o", metavar="FORMAT", help="jsonl (JSON lines, the default), table, json or yaml."),
     ] = None,
     where: SettingsOptions,
 ) -> None:

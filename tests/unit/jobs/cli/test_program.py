@@ -165,6 +165,15 @@ WITHOUT_KAFKA = {
 EACH_COMMAND = pytest.mark.parametrize("words", sorted(COMMANDS), ids=" ".join)
 
 
+@pytest.mark.parametrize("words", [(), *COMMANDS], ids=" ".join)
+def test_the_help_has_whole_words_in_80_columns(words, monkeypatch):
+    """A name that is cut cannot be copied."""
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    shown = run(*words, "--help").stdout
+    assert max(map(len, shown.splitlines())) == 80
+    assert "…" not in shown
+
+
 @cache
 def examples(words):
     """Return the arguments of the examples in a command's help."""
