@@ -96,6 +96,22 @@ class ChangeDescriber:
         )
 
 
+def quotas_in_force(quotas: QuotaTimeline, at: int) -> list[DescribedChange]:
+    """Return the quotas in force at a time (epoch ms) as changes without an author, whose offsets are below 0."""
+    return [
+        DescribedChange(
+            ~number,
+            max(change.moment, 0),
+            f"{change.entity}: in force, {', '.join(_differences(None, change.quota))}",
+            change.entity.names.get("user"),
+            change.entity.names.get("client-id"),
+            "",
+            "",
+        )
+        for number, change in enumerate(quotas.configured(at))
+    ]
+
+
 def scheduled_changes(quotas: CallbackTimeline, after: int) -> list[ScheduledChange]:
     """Return the changes that take effect later than `after` (epoch ms), in the order of their times."""
     timeline = quotas.timeline

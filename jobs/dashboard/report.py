@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from msgspec.structs import replace
 
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.quota_history import DescribedChange
+from jobs.audit.quota_history import DescribedChange, quotas_in_force
 from jobs.audit.reader import open_table, read_errors, to_datetime, to_epoch_ms
 from jobs.audit.tables import DEAD_LETTERS
 from jobs.dashboard.decisions import KEPT_DECISIONS, Span
@@ -181,6 +181,8 @@ class _Counted:
         rejected = self.state.news(View(only_rejected=True), self._last)["decisions"]
         newest = {decision.id for decision in data["decisions"]}
         data["decisions"] += [decision for decision in rejected if decision.id not in newest]
+        in_force = quotas_in_force(quotas.timeline, self._start - 1)
+        data["changes"] += [change for change in in_force if self._concerns(change)]
         whose = "" if self._user is None else f" of user {quoted(self._user)}"
         heading = Heading(
             f"{title}{whose}",
@@ -193,7 +195,10 @@ class _Counted:
 
     def lists(self, change: DescribedChange) -> bool:
         """Return whether a change of quotas is one of the period that concerns the user."""
-        return self._start <= change.at < self._end and (self._user is None or change.user in (None, self._user))
+        return self._start <= change.at < self._end and self._concerns(change)
+
+    def _concerns(self, change: DescribedChange) -> bool:
+        return self._user is None or change.user in (None, self._user)
 
 
 def _width_over(first: int, last: int) -> int:

@@ -26,7 +26,7 @@ from tests.support.tables import rows_of_a_day, write_tables
 from tests.support.waiting import until
 
 _FOLDER = CHECKOUT / "docs" / "how-to" / "pictures"
-_WIDTH, _HEIGHT = 1280, 1250
+_WIDTH, _HEIGHT = 1280, 1770
 
 _TENANTS = {  # user and client-id: the rate, seconds between requests, partitions of a request
     ("payments", "deployer"): (5.0, 4.0, [6]),

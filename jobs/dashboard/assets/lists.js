@@ -107,8 +107,8 @@ function makeChanges() {
   return new LiveTable("changes-table", "Quota changes, newest first", ["#No.", "Effective from (UTC)", "Change", "By", "Comment"],
     (item) => ({
       row: element("tr", {},
-        number(whole.format(item.number)),
-        element("td", {}, moment(item.at)),
+        number(item.number ? whole.format(item.number) : ""),
+        element("td", {}, item.at ? moment(item.at) : ""),
         element("td", { class: "wide" }, name(item.what)),
         element("td", {}, name(item.altered_by)),
         element("td", {}, name(item.comment))),

@@ -31,7 +31,7 @@ function take(news) {
   }
   if (news.changes.length) {
     held.changes = [...held.changes, ...news.changes].sort((left, right) => left.offset - right.offset).slice(-200);
-    held.changes.forEach((each, index) => { each.number ??= (held.changes[index - 1]?.number ?? 0) + 1; });
+    held.changes.forEach((each, index) => { each.number ??= each.offset < 0 ? 0 : (held.changes[index - 1]?.number ?? 0) + 1; });
   }
 }
 
@@ -52,7 +52,7 @@ function show() {
   const { scheduled, scheduled_more: more } = held.news;
   setText(document.getElementById("scheduled"),
     scheduled.length ? `Scheduled: ${scheduled.join("; ")}${more ? `; and ${more} more` : ""}.` : "");
-  changes.show([...held.changes].reverse(), (each) => each.offset, SAVED ? "No changes in this period." : "No quota has been set yet.");
+  changes.show([...held.changes].reverse(), (each) => each.offset, SAVED ? "No quota was in force, and none was changed." : "No quota has been set yet.");
 }
 
 function showEmpty() {

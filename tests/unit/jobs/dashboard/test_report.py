@@ -145,11 +145,14 @@ def test_requests_stamped_by_a_clock_that_was_ahead_are_in_the_report_at_the_tim
     assert [each["at"] - START for each in data["decisions"]] == [4000, 1000, 0]
 
 
-def test_changes_are_those_that_took_effect_in_the_period(report):
+def test_changes_are_those_that_took_effect_in_the_period_and_the_quotas_in_force_at_its_start(report):
     data = report(
         decisions=[decision(START), decision(START + 5000)],
         changes=[
+            change(START - 7000, user="bob", rate=2.0),
+            change(START - 6000, rate=3.0),
             change(START - 5000, rate=1.0),
+            change(START - 4000, user="bob", rate=None),
             change(START + 1000, rate=7.5, altered_by="ann\n", comment="why"),
             change(START + 1500, rate=None, effective_at=moment(START + 2000)),
             change(START + 3000, kind="bucket_reset", entity=None, bucket='{"user":"alice"}'),
@@ -159,11 +162,12 @@ def test_changes_are_those_that_took_effect_in_the_period(report):
     )
     changes = sorted(data["changes"], key=lambda each: each["offset"])
     assert [(each["at"] - START, each["what"]) for each in changes] == [
+        (-5000, "user-principal 'alice': in force, rate 1"),
         (1000, "user-principal 'alice': rate 1 -> 7.5"),
         (2000, "user-principal 'alice': removed (set at 2026-11-21T13:00:01.500Z)"),
         (3000, "buckets with user 'alice' reset"),
     ]
-    assert (changes[0]["altered_by"], changes[0]["comment"]) == ("'ann\\n'", "why")
+    assert (changes[1]["altered_by"], changes[1]["comment"]) == ("'ann\\n'", "why")
 
 
 def test_a_report_on_one_user_has_their_requests_and_relevant_changes(report):
@@ -172,6 +176,8 @@ def test_a_report_on_one_user_has_their_requests_and_relevant_changes(report):
         decisions=[decision(START, admitted=[1]), decision(START + 9, user="bob'", admitted=[2])],
         letters=[letter(START, "value: not JSON")],
         changes=[
+            change(START - 9),
+            change(START - 9, user="bob'"),
             change(START + 9),
             change(START + 9, user="bob'"),
             change(START + 9, user=None, entity='{"user":null}'),
@@ -179,7 +185,7 @@ def test_a_report_on_one_user_has_their_requests_and_relevant_changes(report):
     )
     assert sums(data, "decisions", "admitted", "letters") == [1, 2, 0]
     assert data["user"] == "bob'"
-    assert len(data["changes"]) == 2
+    assert len(data["changes"]) == 3
 
 
 def test_later_changes_of_others_displace_none_of_a_users_report(report):
@@ -271,6 +277,8 @@ def test_a_file_is_shown_as_quotas_would_have_decided_it(settings, tmp_path):
     assert sums(data, "decisions", "admitted", "rejected") == [2, 60, 14]
     assert [each["wait"] for each in data["decisions"]] == [48_000, 49_000]
     assert [(row["name"], row["level"]["tokens"]) for row in data["tenants"]] == [("user 'alice'", -48.0)]
+    in_force = "the default user-principal: in force, rate 1"
+    assert [(each["at"], each["what"]) for each in data["changes"]] == [(0, in_force)]
 
 
 def test_a_file_without_requests_of_the_user_is_an_error(settings, tmp_path):
