@@ -8,8 +8,10 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
+from msgspec.structs import replace
 from pyspark.sql.types import TimestampType
 
+from jobs.audit.quota_changes import metadata_at
 from jobs.audit.reader import open_table, read_errors, to_datetime
 from jobs.audit.tables import DEAD_LETTERS, DECISIONS
 from quota.admission.order import in_order, position_of
@@ -174,7 +176,7 @@ def explain_decision(settings: Settings, decision_id: str) -> Explanation:
         decision = decisions.find(source)
         if decision is None:
             raise _absent_error(settings, decisions, source)
-        return explain(decision)
+        return _explained(settings, decision)
 
 
 def explain_newest(settings: Settings, selection: Selection) -> tuple[Explanation, int | None]:
@@ -187,7 +189,15 @@ def explain_newest(settings: Settings, selection: Selection) -> tuple[Explanatio
         names = {"user": selection.user, "client-id": selection.client_id, "topic": selection.topic}
         whose = format_tags({part: name for part, name in names.items() if name is not None})
         raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {_reach(settings, newest_at)}")
-    return explain(newest[0]), newest_at
+    with read_errors(settings):
+        return _explained(settings, newest[0]), newest_at
+
+
+def _explained(settings: Settings, decision: Decision) -> Explanation:
+    explanation = explain(decision)
+    if decision.callback is None:
+        return explanation
+    return replace(explanation, metadata_at=metadata_at(settings, decision.timestamp))
 
 
 def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:

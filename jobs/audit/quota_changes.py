@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from jobs.audit.reader import open_table, to_datetime, to_epoch_ms
@@ -41,6 +42,14 @@ def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> li
     rows = open_table(settings, QUOTA_CHANGES).dataset(last=last.date()).to_table(filter=condition).to_pylist()
     rows.sort(key=lambda row: (row["source"]["partition"], row["source"]["offset"]))
     return [row_to_entry(row) for row in rows]
+
+
+def metadata_at(settings: Settings, at: int) -> int | None:
+    """Return the time of the cluster's metadata that were in force at a time (epoch ms); None for none."""
+    last = to_datetime(at)
+    condition = (ds.field("kind") == _CLUSTER) & (ds.field("effective_at") <= last)
+    rows = open_table(settings, QUOTA_CHANGES).dataset(last=last.date())
+    return to_epoch_ms(pc.max(rows.to_table(columns=["effective_at"], filter=condition)["effective_at"]).as_py())
 
 
 def row_to_entry(row: dict[str, Any]) -> QuotaLogEntry:

@@ -152,8 +152,9 @@ def publish_metadata(
 ) -> None:
     """Publish topics, partitions and leaders for callbacks.
 
-    Writes the metadata to the quota log if it has changed since the last time. Callbacks that depend on partitions use
-    it for requests from then on. The log keeps each record for a week: publish about every hour, not every second.
+    Writes the metadata to the quota log if it has changed since the last time, and once a day. Callbacks that depend on
+    partitions use it for requests from then on; status shows its age. The log keeps each record for a week: publish
+    about every hour, not every second.
 
     Examples:
       mutation-quota callback publish-metadata

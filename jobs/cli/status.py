@@ -30,10 +30,8 @@ def print_status(status: Status) -> None:
     about = f"mutation-quota {status.program.version}, state version {status.program.state_version}"
     moment = f"{format_time(status.at)[:19]}Z"
     print(f"{about}{moment:>{WIDTH - len(about)}}")
-    print(_labelled("Kafka", f"{status.kafka.servers}: {_kafka_text(status)}"))
-    print(_labelled("Storage", f"{status.storage.root}: {_storage_text(status)}"))
-    for endpoint in status.endpoints:
-        print(_labelled("Metrics", f"{endpoint.address}: {_endpoint_text(endpoint)}"))
+    for label, text in _parts(status):
+        print(fill(printable(text), label.ljust(_LABEL), " " * _LABEL))
     print()
     shown = _shown_topics(status.topics)
     topics: Columns = {
@@ -85,8 +83,14 @@ def print_status(status: Status) -> None:
         print(fill(printable(problem), "- ", "  "))
 
 
-def _labelled(label: str, text: str) -> str:
-    return fill(printable(text), label.ljust(_LABEL), " " * _LABEL)
+def _parts(status: Status) -> Iterator[tuple[str, str]]:
+    yield "Kafka", f"{status.kafka.servers}: {_kafka_text(status)}"
+    yield "Storage", f"{status.storage.root}: {_storage_text(status)}"
+    for endpoint in status.endpoints:
+        yield "Metrics", f"{endpoint.address}: {_endpoint_text(endpoint)}"
+    if callback := status.callback:
+        published = "none published" if callback.metadata_at is None else format_age(status.at, callback.metadata_at)
+        yield "Callback", f"{callback.class_name}; the cluster's metadata: {published}"
 
 
 def _endpoint_text(endpoint: EndpointStatus) -> str:

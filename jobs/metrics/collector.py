@@ -9,10 +9,11 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.families import decision_families, family
 from jobs.metrics.totals import DecisionTotals
-from quota.kafka.reading import Skipped
+from quota.kafka.reading import Skipped, read_topic
 from quota.kafka.requests_and_answers import AnswerReader
 from quota.kafka.timing import Every, now_ms
 from quota.kafka.topics.topic_admin import TopicAdmin
+from quota.records.quota_log import Cluster, ClusterRecord
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -23,6 +24,7 @@ _MANY_ANSWERS = 1000
 """If one poll returns this number of answers, more are probably waiting."""
 
 _ENDS_SECONDS = 5.0
+_METADATA_KEY = ClusterRecord(Cluster({})).key
 _MAX_TENANTS = 500
 """The number of tenants with their own series: each has nine."""
 _FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
@@ -48,6 +50,8 @@ class AnswerMetrics:
         self._totals = DecisionTotals(settings.quota.window, _MAX_TENANTS)
         self._quota_log = (settings.topics.quotas, 0)
         self._quota_records = 0
+        self._metadata_at: int | None = None
+        self._settings = settings
         self._topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._fetch_ends = Every(_ENDS_SECONDS)
         self._lock = threading.Lock()
@@ -60,14 +64,28 @@ class AnswerMetrics:
             for answer in received:
                 self._totals.record(answer.answer, answer.at)
         if self._fetch_ends.is_due():
-            self._quota_records = self._topics.offsets([self._quota_log])[self._quota_log]
+            end = self._topics.offsets([self._quota_log])[self._quota_log]
+            if end > self._quota_records and not self._settings.quota.callbacks.only_default:
+                self._look_for_metadata(end - self._quota_records)
+            self._quota_records = end
         return len(received)
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""
         with self._lock:
             families = list(decision_families(self._totals, now_ms(), _MAX_TENANTS))
-        return iter([*families, family("mutation_quota_quota_records_total", self._quota_records)])
+            families.append(family("mutation_quota_quota_records_total", self._quota_records))
+        if self._metadata_at is not None:
+            at = self._metadata_at / 1000
+            families.append(family("mutation_quota_callback_metadata_timestamp_seconds", at))
+        return iter(families)
+
+    def _look_for_metadata(self, newest: int) -> None:
+        """Note the time of the cluster's metadata for callbacks, if the newest records of the quota log have some."""
+        connection, (topic, _) = self._settings.kafka.connection, self._quota_log
+        for message in read_topic(connection, topic, self._settings.kafka.timeout_seconds, newest):
+            if message.key() == _METADATA_KEY:
+                self._metadata_at = message.timestamp()[1]
 
     def close(self) -> None:
         """Close the connections to Kafka."""

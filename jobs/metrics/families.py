@@ -109,6 +109,11 @@ METRICS: Final = (
         is_histogram=True,
     ),
     Metric(
+        "mutation_quota_callback_metadata_timestamp_seconds",
+        "seconds",
+        "time of the cluster's metadata that a callback has; none without a callback, or if none were published",
+    ),
+    Metric(
         "mutation_quota_quota_records_total",
         "records",
         "log end offset of the quota topic, which rises with each quota change",

@@ -14,10 +14,11 @@ import quota
 from jobs.query_names import AUDIT, ENFORCE
 from jobs.status.facts import (
     ClusterFacts,
+    QuotaLogFacts,
     StorageFacts,
     read_cluster_facts,
     read_endpoint,
-    read_scheduled,
+    read_quota_facts,
     read_storage,
 )
 from jobs.status.rows import query_problems, query_rows, topic_id_problems, topic_problems, topic_rows
@@ -26,10 +27,12 @@ from quota.kafka.timing import Deadline, now_ms
 from quota.settings import Settings
 from quota.text import format_time
 from schemas.buckets import STATE_VERSION
-from schemas.documents.quotas import ScheduledChange
-from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
+from schemas.documents.status import CallbackStatus, EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
 
 T = TypeVar("T")
+
+_METADATA_MS = 2 * 86_400_000
+"""The cluster's metadata are old if they were published so long ago; unchanged ones are published every day."""
 
 _UPKEEP_MS = 2 * 86_400_000
 """The daily upkeep is late if a table was written so long after the last one. Without new rows there is none."""
@@ -46,7 +49,8 @@ class Facts:
     storage: StorageFacts | None
     storage_error: str | None
     endpoints: Sequence[EndpointStatus] = ()
-    scheduled: Sequence[ScheduledChange] | None = None
+    quotas: QuotaLogFacts | None = None
+    """None if the quota log cannot be read."""
 
 
 def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) -> Status:
@@ -56,16 +60,16 @@ def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) ->
     storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))
     probes = {address: _Part(address, partial(read_endpoint, address)) for address in endpoints}
     layout, error = cluster.result(deadline, seconds)
-    quotas = None
+    log = None
     if layout is not None and settings.topics.quotas in layout.layout.topics:
-        quotas = _Part("the quota log", lambda: read_scheduled(settings))
+        log = _Part("the quota log", lambda: read_quota_facts(settings))
     parts = layout, error, *storage.result(deadline, seconds)
     probed = []
     for address, probe in probes.items():
         answer, error = probe.result(deadline, seconds)
         probed.append(answer or EndpointStatus(address, error=error))
-    scheduled = quotas.result(deadline, seconds)[0] if quotas else None if layout is None else []
-    return assemble(settings, Facts(at, *parts, probed, scheduled))
+    quotas = log.result(deadline, seconds)[0] if log else None if layout is None else QuotaLogFacts()
+    return assemble(settings, Facts(at, *parts, probed, quotas))
 
 
 def assemble(settings: Settings, facts: Facts) -> Status:
@@ -82,6 +86,8 @@ def assemble(settings: Settings, facts: Facts) -> Status:
     if storage is not None:
         problems += query_problems(settings, queries, storage)
         problems += _table_problems(storage)
+    if facts.quotas is not None and facts.quotas.callback is not None:
+        problems += _callback_problems(facts.quotas.callback, facts.at)
     return Status(
         at=facts.at,
         ok=not problems,
@@ -104,7 +110,8 @@ def assemble(settings: Settings, facts: Facts) -> Status:
         queries=queries,
         tables=list(storage.tables.values()) if storage else [],
         endpoints=list(facts.endpoints),
-        scheduled=None if facts.scheduled is None else list(facts.scheduled),
+        scheduled=None if facts.quotas is None else list(facts.quotas.scheduled),
+        callback=facts.quotas.callback if facts.quotas else None,
     )
 
 
@@ -119,6 +126,14 @@ def _unreachable(facts: Facts) -> Iterator[str]:
             yield f"{where}: {endpoint.error}: check that the job is running with this metrics.port"
         elif not endpoint.ready:
             yield f"{where}: the job is not ready: {endpoint.reason}"
+
+
+def _callback_problems(callback: CallbackStatus, at: int) -> Iterator[str]:
+    if callback.metadata_at is not None and at - callback.metadata_at > _METADATA_MS:
+        yield (
+            f"the callback {callback.class_name} has the cluster's metadata of {format_time(callback.metadata_at)}: "
+            "run callback publish-metadata about every hour"
+        )
 
 
 def _table_problems(storage: StorageFacts) -> Iterator[str]:

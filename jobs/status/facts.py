@@ -1,7 +1,7 @@
 """Reads the facts about a deployment: from the cluster, the storage root and the metrics endpoints of its jobs."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
@@ -38,7 +38,7 @@ from quota.kafka.topics.topic_admin import EARLIEST, ClusterLayout, TopicAdmin
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.quotas import ScheduledChange
-from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
+from schemas.documents.status import BatchStatus, CallbackStatus, EndpointStatus, TableStatus
 
 CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, AUDIT: query.VERSION}
 """The version of each query's checkpoint, by the name of the query."""
@@ -128,11 +128,21 @@ def _read_applied(settings: Settings) -> AppliedFacts | None:
     return None
 
 
-def read_scheduled(settings: Settings) -> list[ScheduledChange]:
-    """Read the scheduled changes from the quota log."""
+@dataclass(frozen=True, slots=True)
+class QuotaLogFacts:
+    """What the quota log says of the present and of the future."""
+
+    scheduled: Sequence[ScheduledChange] = ()
+    callback: CallbackStatus | None = None
+
+
+def read_quota_facts(settings: Settings) -> QuotaLogFacts:
+    """Read the scheduled changes and the callback from the quota log."""
     with closing(QuotaLog(KafkaQuotas.from_settings(settings, _TIMEOUT_SECONDS))) as log:
         log.read_to_end()
-        return scheduled_changes(log.quotas, log.now)
+        setting, now = log.quotas.callback(log.now), log.now
+        callback = None if setting.is_default else CallbackStatus(setting.class_name, log.quotas.metadata_at(now))
+        return QuotaLogFacts(scheduled_changes(log.quotas, now), callback)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class CallbackTimeline:
     def __init__(self, callbacks: Callbacks | None = None) -> None:
         self.timeline = QuotaTimeline()
         self._callbacks = callbacks or Callbacks()
-        self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
+        self._only_default = self._callbacks.only_default
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
         self.settings = EffectiveChanges[CallbackChange](partial(CallbackChange.after, default=self._callbacks.setting))
@@ -105,6 +105,11 @@ class CallbackTimeline:
         latest = self.settings.latest(at)
         return latest.setting if latest and latest.setting else self._callbacks.setting
 
+    def metadata_at(self, at: int) -> int | None:
+        """Return the time of the cluster's metadata as of `at` (epoch ms); None if there are none, or no callback."""
+        count = bisect_right(self._cluster_moments, at)
+        return self._cluster_moments[count - 1] if count else None
+
     def close(self) -> None:
         """Close all instances."""
         for instance in list(self._instances):
@@ -122,8 +127,8 @@ class CallbackTimeline:
         entities = {entity, *(level for level, _ in levels(user, client_id))}
         changes = (self.timeline.latest(level, at) for level in entities)
         moments = [change.moment for change in changes if change]
-        clusters, setting = bisect_right(self._cluster_moments, at), self.settings.latest(at)
-        moments += self._cluster_moments[max(clusters - 1, 0) : clusters]
+        published_at, setting = self.metadata_at(at), self.settings.latest(at)
+        moments += [] if published_at is None else [published_at]
         moments += [setting.moment] if setting else []
         return max(moments, default=BEGINNING)
 

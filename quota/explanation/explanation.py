@@ -72,6 +72,8 @@ class Explanation(msgspec.Struct, frozen=True):
     [ms]."""
     recomputed: Recomputed | None = None
     """Null for a record of an older program, which did not record the bucket before a decision."""
+    metadata_at: int | None = None
+    """The time of the cluster's metadata that the callback had, epoch ms; null if it had none, or there is none."""
 
 
 def explain(decision: Decision) -> Explanation:

@@ -59,6 +59,11 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     )
     yield ExplanationRow("by", f"user {quoted(decision.user)}, client-id {quoted(decision.client_id)}")
     yield ExplanationRow("request", f"{printable(decision.request_id)}, at {format_time(decision.timestamp)}")
+    if explanation.metadata_at is not None:
+        age = format_duration(decision.timestamp - explanation.metadata_at)
+        yield ExplanationRow(
+            "metadata", f"the callback had the cluster's of {format_time(explanation.metadata_at)}, {age} before"
+        )
     if decision.quota is None:
         yield ExplanationRow("quota", _why_unlimited(decision))
         yield from _answer_lines(explanation)

@@ -107,6 +107,11 @@ class Callbacks:
         """All classes that may be loaded."""
         return self.more_classes | {self.class_name, DEFAULT_CLASS}
 
+    @property
+    def only_default(self) -> bool:
+        """Whether the eight levels are the only callback that there can be."""
+        return all(CallbackSetting(name).is_default for name in self.allowed)
+
 
 _Broker = Annotated[int, msgspec.Meta(ge=0)]
 _Tags = Annotated[dict[Name, Name], msgspec.Meta(min_length=1)]

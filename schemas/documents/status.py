@@ -165,6 +165,14 @@ class EndpointStatus(msgspec.Struct, frozen=True):
     """Why its job is ready or not."""
 
 
+class CallbackStatus(msgspec.Struct, frozen=True):
+    """The class that decides which requests share a quota, and its knowledge of the cluster."""
+
+    class_name: str
+    metadata_at: int | None
+    """The time of the cluster's metadata that it has, epoch ms; null if none were published."""
+
+
 class Status(msgspec.Struct, frozen=True):
     """The state of a deployment."""
 
@@ -183,6 +191,8 @@ class Status(msgspec.Struct, frozen=True):
     endpoints: list[EndpointStatus]
     scheduled: list[ScheduledChange] | None = []
     """The scheduled changes of the quota log; null if it cannot be read."""
+    callback: CallbackStatus | None = None
+    """The callback in force; null for the eight levels, or if the quota log cannot be read."""
 
 
 class SettingsInForce(msgspec.Struct, frozen=True):

@@ -58,6 +58,7 @@ class Job:
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
         yield family("mutation_quota_upkeep_failures_total", {"decisions": self._scrapes})
         yield family("mutation_quota_quota_records_total", self._scrapes)
+        yield family("mutation_quota_callback_metadata_timestamp_seconds", time.time())
         yield family("mutation_quota_skipped_records_total", {"decisions": self._scrapes})
         yield family("mutation_quota_metrics_failures_total", self._scrapes)
 
@@ -194,6 +195,7 @@ FIRED = {
         {"severity": "warning"},
         "A gateway's certificate is valid for less than a week. Replace its files; the gateway reads them again.",
     ),
+    "MetadataOld": ({"severity": "warning"}, "The callback has the cluster's metadata of 2d 0h 1m 0s ago."),
     "UpkeepFails": (
         {"table": "decisions", "severity": "warning"},
         "The upkeep of the table decisions fails again and again.",
@@ -226,6 +228,7 @@ FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
 BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
 ENDS = "mutation_quota_gateway_certificate_end_timestamp_seconds"
 REPAIRED = "mutation_quota_push_repaired_total"
+METADATA = "mutation_quota_callback_metadata_timestamp_seconds"
 UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
 ENFORCE = f'{QUERY}_{LAST}{{query="enforce"}}'
 TOPICS = 'mutation_quota_topics_total{outcome="%s"}'
@@ -302,6 +305,9 @@ def check_alert(programs, tmp_path):
         ("RepairedAgain", {REPAIRED: "0x10 1x10 3x10 4x30"}, True),
         ("RepairedAgain", {REPAIRED: "0x10 9x50"}, False),
         # its two parts may fail each time; the hours between two attempts are minutes here
+        # published two days and a few seconds before the tenth minute after the epoch
+        ("MetadataOld", {METADATA: "-172190x60"}, False),
+        ("MetadataOld", {METADATA: "-172260x60"}, True),
         ("UpkeepFails", {UPKEEP: "0x30 2x30"}, False),
         ("UpkeepFails", {UPKEEP: "0x10 1x10 2x10 3x30"}, True),
     ],

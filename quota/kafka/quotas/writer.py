@@ -43,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 _MAX_ATTEMPTS = 20
 _FLUSH_GRACE_SECONDS = 1.0
+_PUBLISHED_AGAIN_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +206,15 @@ def write_record(settings: Settings, record: QuotaLogRecord) -> int:
 def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
     """Write the metadata of a cluster to the quota log, for callbacks that depend on partitions (KIP-257).
 
-    Returns the time at which it takes effect [epoch ms]; None if the latest record is the same.
+    Returns the time at which it takes effect [epoch ms]; None if the latest record is the same, and not of yesterday:
+    the record's age tells whether anybody publishes at all.
     """
-    entries = reversed(read_log(settings, with_entries=True).entries)
-    latest = next((entry.record for entry in entries if isinstance(entry.record, ClusterRecord)), None)
-    if latest is not None and latest.cluster == record.cluster:
-        return None
+    log = read_log(settings, with_entries=True)
+    for entry in reversed(log.entries):
+        if isinstance(entry.record, ClusterRecord):
+            if entry.record.cluster == record.cluster and log.now - entry.timestamp < _PUBLISHED_AGAIN_MS:
+                return None
+            break
     return write_record(settings, record)
 
 

@@ -12,6 +12,7 @@ from jobs.audit.reader import open_table
 from jobs.audit.tables import DECISIONS
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.explanation.explanation_text import explanation_rows
 from quota.records.quota_log import Window
 from quota.records.record import Source
 from quota.settings import load_settings
@@ -55,6 +56,20 @@ def test_missing_or_damaged_files_of_a_table_are_reported_in_one_line(settings, 
         damage(file)
     with pytest.raises(MutationQuotaError, match=r"/tables cannot be read or written: .*; check that storage.root is"):
         explain_decision(settings, "mutation-requests-0-7")
+
+
+def test_the_age_of_the_metadata_is_explained_that_a_callback_had(settings):
+    decisions = decisions_at(NOON, NOON + DAY)
+    by_callback = msgspec.structs.replace(decisions[0], callback="our.Callback")
+    append_rows(settings, "decisions", *map(decision_row, [by_callback, decisions[1]]))
+    times = (NOON - 90 * DAY, NOON + 1)
+    clusters = [quota_change_row(offset, at, kind="cluster", cluster="{}") for offset, at in enumerate(times)]
+    append_rows(settings, "quota_changes", *clusters, quota_change_row(2, NOON))
+    explanation = explain_decision(settings, by_callback.decision_id)
+    assert explanation.metadata_at == NOON - 90 * DAY
+    (row,) = [row for row in explanation_rows(explanation) if row.part == "metadata"]
+    assert row.text == "the callback had the cluster's of 2024-07-06T12:00:00.000Z, 90 d before"
+    assert explain_decision(settings, decisions[1].decision_id).metadata_at is None
 
 
 def test_a_decision_is_explained_and_reproduced_to_the_last_bit_from_its_row(settings):

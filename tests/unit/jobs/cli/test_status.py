@@ -6,6 +6,7 @@ from jobs.cli.status import print_status
 from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import (
     BatchStatus,
+    CallbackStatus,
     ConfigDifference,
     EndpointStatus,
     KafkaStatus,
@@ -105,6 +106,12 @@ def test_scheduled_changes_are_listed_the_first_ten_of_them(capsys):
     assert "  user-principal 'u9' is removed\n  and 2 later ones (--output json)\n\n2 problems:" in printed
     print_status(structs.replace(STATUS, scheduled=None))
     assert "Scheduled changes are unknown, because the quota log cannot be read." in capsys.readouterr().out
+
+
+def test_the_age_of_a_callbacks_metadata_is_printed(capsys):
+    for metadata_at, age in ((None, "none published"), (AT - 90 * 86_400_000, "90 d ago")):
+        print_status(structs.replace(STATUS, callback=CallbackStatus("our.Callback", metadata_at)))
+        assert f"\nCallback our.Callback; the cluster's metadata: {age}\n" in capsys.readouterr().out
 
 
 def test_a_lag_that_is_not_overdue_is_called_normal(capsys):

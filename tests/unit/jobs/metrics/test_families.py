@@ -215,6 +215,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         for sample in reported.samples:
             assert sample.labels.keys() - {"le"} == set(metric.labels), sample
     reported_elsewhere = {
+        "mutation_quota_callback_metadata_timestamp_seconds",
         "mutation_quota_quota_records",
         "mutation_quota_skipped_records",
         "mutation_quota_metrics_failures",

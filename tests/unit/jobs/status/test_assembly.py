@@ -12,14 +12,14 @@ from jobs.metrics.loops import ApplierMetrics, LoopHealth
 from jobs.sandbox.broker import free_port
 from jobs.status import assembly
 from jobs.status.assembly import Facts, assemble
-from jobs.status.facts import AppliedFacts, read_endpoint, read_storage
+from jobs.status.facts import AppliedFacts, QuotaLogFacts, read_endpoint, read_storage
 from jobs.storage.deployment import Deployment
 from quota.errors import ClusterError
 from quota.kafka.applier import ApplierStats
 from quota.kafka.applier_ledger import AppliedOffset
 from quota.settings import load_settings
 from schemas.documents.quotas import ScheduledChange
-from schemas.documents.status import BatchStatus, EndpointStatus, TableStatus
+from schemas.documents.status import BatchStatus, CallbackStatus, EndpointStatus, TableStatus
 from tests.support.checkout import CHECKOUT
 from tests.unit.jobs.status.conftest import NOW, checkpoint, cluster, facts, storage, topic
 
@@ -318,12 +318,24 @@ def test_scheduled_changes_are_read_if_there_is_a_quota_topic(settings, monkeypa
     topics = {} if exists else {"mutation-quotas": None}
     monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: cluster(topics))
     monkeypatch.setattr(assembly, "read_storage", lambda _: storage())
-    monkeypatch.setattr(assembly, "read_scheduled", lambda _: [CHANGE])
+    monkeypatch.setattr(assembly, "read_quota_facts", lambda _: QuotaLogFacts([CHANGE]))
     assert assembly.read_status(settings, [], 30).scheduled == expected
-    monkeypatch.setattr(assembly, "read_scheduled", lambda _: fail(ClusterError("not authorized")))
+    monkeypatch.setattr(assembly, "read_quota_facts", lambda _: fail(ClusterError("not authorized")))
     if exists:
         status = assembly.read_status(settings, [], 30)
         assert (status.ok, status.scheduled) == (True, None)
+
+
+@pytest.mark.parametrize(("days", "problems"), [(None, 0), (1, 0), (2, 0), (2.1, 1), (90, 1)])
+def test_metadata_of_the_cluster_that_nobody_publishes_any_more_are_a_problem(settings, days, problems):
+    published_at = None if days is None else NOW - round(days * 86_400_000)
+    quotas = QuotaLogFacts((), CallbackStatus("our.Callback", published_at))
+    status = assemble(settings, replace(facts(), quotas=quotas))
+    assert status.callback == quotas.callback
+    assert len(status.problems) == problems
+    for problem in status.problems:
+        assert problem.startswith("the callback our.Callback has the cluster's metadata of 2026-")
+        assert problem.endswith("run callback publish-metadata about every hour")
 
 
 def fail(error):

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,7 +10,7 @@ from quota.errors import ClusterError
 from quota.kafka.quotas import writer
 from quota.kafka.quotas.writer import LoggedRates, QuotaWriter
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import Quota, QuotaRecord
+from quota.records.quota_log import Cluster, ClusterRecord, Quota, QuotaLogEntry, QuotaRecord
 from quota.settings import Settings
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
@@ -143,3 +144,15 @@ async def test_a_call_ends_after_its_time_and_a_waiting_one_is_never_made(opened
     released.set()
     logged.close()
     assert (len(begun), len(logs)) == (1, 1)
+
+
+@pytest.mark.parametrize(("topics", "hours", "is_written"), [("a", 23, False), ("a", 24, True), ("ab", 1, True)])
+def test_metadata_that_have_not_changed_are_published_once_a_day(monkeypatch, topics, hours, is_written):
+    """So their age tells whether anybody publishes them."""
+    published = QuotaLogEntry(7, 0, ClusterRecord(Cluster({"a": [1]})))
+    later = QuotaLogEntry(8, 1, QuotaRecord(ALICE, 5.0))
+    log = Mock(entries=[published, later], now=hours * 3_600_000)
+    monkeypatch.setattr(writer, "read_log", Mock(return_value=log))
+    monkeypatch.setattr(writer, "write_record", Mock(return_value=9))
+    cluster = Cluster({topic: [1] for topic in topics})
+    assert writer.publish_cluster(Settings(), ClusterRecord(cluster)) == (9 if is_written else None)
