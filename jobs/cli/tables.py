@@ -218,6 +218,8 @@ def sender(item: Any) -> str:  # noqa: ANN401 anything with a user and a client-
 
 def outcome(decision: "Decision") -> str:
     """Return the outcome of a decision; in shadow mode, the outcome that is not enforced."""
+    if decision.withdraws:
+        return f"{decision.outcome.value} (withdrawal)"
     if decision.validate_only:
         return f"{decision.outcome.value} (validate only)"
     return decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)"

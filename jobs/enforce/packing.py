@@ -81,6 +81,7 @@ class _More(msgspec.Struct, omit_defaults=True):
     entries: bytes = b""
     topics: tuple[str, ...] = ()
     clock: Clock | None = None
+    charges: bytes = b""
 
 
 _decode_more = msgspec.msgpack.Decoder(_More).decode
@@ -88,7 +89,8 @@ _decode_more = msgspec.msgpack.Decoder(_More).decode
 
 def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
     """Return the row of a bucket (`schemas.buckets.STATE`)."""
-    more = _encode(_More(*bucket.admitted_requests.stored(), bucket.clock))
+    digests, entries, topics, charges = bucket.admitted_requests.stored()
+    more = _encode(_More(digests, entries, topics, bucket.clock, charges))
     return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
 
 
@@ -96,5 +98,5 @@ def decode_bucket(state: tuple[Any, ...]) -> Bucket:
     """Return the bucket in a row of the state store."""
     tokens, updated_at, rate, burst, max_debt_ms, reset_at, encoded = state
     more = _decode_more(encoded) if encoded else _More()
-    admitted = AdmittedRequests(more.digests, more.entries, more.topics)
+    admitted = AdmittedRequests(more.digests, more.entries, more.topics, more.charges)
     return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted, more.clock)

@@ -11,7 +11,7 @@ from quota.admission.resolve import restore
 from quota.algorithms.token_bucket import Admission, told_throttle_ms
 from quota.errors import ErrorCode
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import Decision, Outcome, Shadow, TopicDecision
+from quota.records.decision import Decision, Outcome, Shadow, TopicDecision, Withdrawal
 from quota.records.levels import Resolution, ResolvedRequest
 from quota.records.record import Record
 from quota.records.request import MutationRequest, TopicMutation
@@ -109,6 +109,7 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         admission.repeats,
         request.observed,
         admission.bucket_before,
+        admission.withdraws or (Withdrawal() if request.withdraws else None),
     )
 
 

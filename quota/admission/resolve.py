@@ -67,6 +67,8 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
     _check_limits(request, policy)
     if request.observed is not None:
         _check_observed(request.observed, len(request.topics), record, policy)
+    if request.withdraws:
+        _check_withdrawal(request, policy)
     request = _identified(request, record, policy)
     record.check_stamped()
     if request.apply and request.expires_at is not None and request.expires_at <= record.timestamp:
@@ -116,6 +118,15 @@ def _check_observed(observed: Observed, topics: int, record: Record, policy: Pol
         raise BadRecord(f"observed.assumed: expected indexes of the {topics} topics (value: {observed.assumed[:10]})")
     if record.timestamp - observed.at > MAX_OBSERVED_AGE_MS:
         raise BadRecord(f"observed.at: more than seven days before the record (value: {observed.at})")
+
+
+def _check_withdrawal(request: MutationRequest, policy: Policy) -> None:
+    if policy.user_topic_prefix is not None:
+        raise BadRecord("withdraws: not allowed where users have topics of their own (topics.identity=topic)")
+    if request.observed is not None:
+        raise BadRecord("withdraws: an observed request cannot be withdrawn, because its mutations have happened")
+    if not request.validate_only:
+        raise BadRecord("validate_only: expected true with withdraws, so that no program charges it (value: false)")
 
 
 def _identified(request: MutationRequest, record: Record, policy: Policy) -> MutationRequest:

@@ -1,5 +1,7 @@
 """Deduplication: an admitted request that is sent again, for example by a gateway after a crash, is not charged again.
 
+One that its sender withdraws is charged nothing: it is given back, and forgotten.
+
 A bucket remembers for a while which requests it has admitted. A repeat is recognised by everything that its sender
 wrote, not by its `request_id` alone: an id alone would let a client pay for one partition and get a thousand.
 """
@@ -11,12 +13,16 @@ from struct import Struct
 import msgspec
 
 from quota.records import codec
+from quota.records.decision import Withdrawal
 from quota.records.record import Source
 from quota.records.request import MutationRequest
 
 _DIGEST_BYTES = 16
 _ENTRY = Struct("<iiqqi")
 """The index of the topic, partition, offset, timestamp, and the number of admitted topics."""
+_CHARGE = Struct("<d")
+_WINDOWS_KEPT = 2
+"""How many windows a charge can be withdrawn: a sender that waits for one is late with its withdrawal."""
 
 
 class AdmittedRequest(msgspec.Struct, frozen=True):
@@ -28,6 +34,8 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
     """The latest timestamp of the request and its repeats [epoch ms]."""
     topics: int
     """The number of topics that were admitted: the first ones, since none is admitted after a rejected one."""
+    charge: float = 0.0
+    """What it and its repeats were charged [mutations]; 0 if a program without withdrawals has admitted it."""
 
 
 class AdmittedRequests:
@@ -37,15 +45,18 @@ class AdmittedRequests:
     those that are asked for are decoded.
     """
 
-    __slots__ = ("_digests", "_entries", "_topics")
+    __slots__ = ("_charges", "_digests", "_entries", "_topics")
 
-    def __init__(self, digests: bytes = b"", entries: bytes = b"", topics: tuple[str, ...] = ()) -> None:
-        """Take over stored requests; none by default."""
+    def __init__(
+        self, digests: bytes = b"", entries: bytes = b"", topics: tuple[str, ...] = (), charges: bytes = b""
+    ) -> None:
+        """Take over stored requests; none by default. The charges of the first ones may be missing."""
         self._digests, self._entries, self._topics = bytearray(digests), bytearray(entries), list(topics)
+        self._charges = bytearray(len(self) * _CHARGE.size - len(charges)) + charges
 
-    def stored(self) -> tuple[bytes, bytes, tuple[str, ...]]:
-        """Return the digests, the entries, and the topics of their sources, as `AdmittedRequests` takes them."""
-        return bytes(self._digests), bytes(self._entries), tuple(self._topics)
+    def stored(self) -> tuple[bytes, bytes, tuple[str, ...], bytes]:
+        """Return digests, entries, the topics of their sources and charges, as `AdmittedRequests` takes them."""
+        return bytes(self._digests), bytes(self._entries), tuple(self._topics), bytes(self._charges)
 
     def __eq__(self, other: object) -> bool:
         """Return whether the same requests are remembered, in the same order."""
@@ -62,7 +73,8 @@ class AdmittedRequests:
         if index is None:
             return None
         topic, partition, offset, timestamp, topics = _ENTRY.unpack_from(self._entries, index * _ENTRY.size)
-        return AdmittedRequest(Source(self._topics[topic], partition, offset), timestamp, topics)
+        (charge,) = _CHARGE.unpack_from(self._charges, index * _CHARGE.size)
+        return AdmittedRequest(Source(self._topics[topic], partition, offset), timestamp, topics, charge)
 
     def put(self, digest: bytes, request: AdmittedRequest, rule: "Deduplication", *, is_new: bool) -> None:
         """Remember a request as the last one, and no longer at its old place unless it `is_new`.
@@ -70,19 +82,25 @@ class AdmittedRequests:
         Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
         searched for expired ones: each charge would take as long as many are remembered.
         """
-        if not is_new and (index := self._index(digest)) is not None:
-            self._delete(index, index + 1)
+        if not is_new:
+            self.forget(digest)
         source, entries = request.source, self._entries
         if source.topic not in self._topics:
             self._topics.append(source.topic)
         topic = self._topics.index(source.topic)
         self._digests += digest
         entries += _ENTRY.pack(topic, source.partition, source.offset, request.timestamp, request.topics)
-        first, since = max(len(self) - rule.max_requests, 0), request.timestamp - rule.window_ms
+        self._charges += _CHARGE.pack(request.charge)
+        first, since = max(len(self) - rule.max_requests, 0), request.timestamp - _WINDOWS_KEPT * rule.window_ms
         while _ENTRY.unpack_from(entries, first * _ENTRY.size)[3] < since:  # the last one is the request itself
             first += 1
         if first:
             self._delete(0, first)
+
+    def forget(self, digest: bytes) -> None:
+        """Forget a request, if it is remembered."""
+        if (index := self._index(digest)) is not None:
+            self._delete(index, index + 1)
 
     def _index(self, digest: bytes) -> int | None:
         at = self._digests.find(digest)
@@ -93,6 +111,7 @@ class AdmittedRequests:
     def _delete(self, first: int, end: int) -> None:
         del self._digests[first * _DIGEST_BYTES : end * _DIGEST_BYTES]
         del self._entries[first * _ENTRY.size : end * _ENTRY.size]
+        del self._charges[first * _CHARGE.size : end * _CHARGE.size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +124,16 @@ class Deduplication:
     def repeated(self, known: AdmittedRequest | None, now: int) -> AdmittedRequest | None:
         """Return a known request if it was seen in the window before `now` (epoch ms)."""
         return known if known is not None and now - known.timestamp <= self.window_ms else None
+
+    def withdrawn(self, known: AdmittedRequest | None, source: Source, now: int) -> Withdrawal:
+        """Return what a withdrawal at a position gives back of a known request of its own partition."""
+        if (
+            known is None
+            or now - known.timestamp > _WINDOWS_KEPT * self.window_ms
+            or (known.source.topic, known.source.partition) != (source.topic, source.partition)
+        ):
+            return Withdrawal()
+        return Withdrawal(str(known.source), known.charge)
 
 
 NO_DEDUPLICATION = Deduplication()

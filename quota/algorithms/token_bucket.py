@@ -18,7 +18,7 @@ from quota.algorithms.deduplication import (
     Deduplication,
     digest_of,
 )
-from quota.records.decision import BucketBefore, Decision, Repeat
+from quota.records.decision import BucketBefore, Decision, Repeat, Withdrawal
 from quota.records.levels import Limit, ResolvedRequest
 from quota.records.quota_log import Quota, Window
 from quota.records.record import Source
@@ -30,6 +30,7 @@ MAX_THROTTLE_MS = 2**31 - 1
 # A debt this small is a rounding error of floats and counts as zero: waiting for the throttle time is sufficient.
 _ROUNDING_ABSOLUTE = 1e-9
 _ROUNDING_RELATIVE = 1e-12
+_CHARGE_DIGITS = 9
 
 
 Clock = tuple[str, int]
@@ -89,6 +90,8 @@ class Admission(msgspec.Struct, frozen=True):
     """The same request as it was admitted before; its topics are not charged again."""
     bucket_before: BucketBefore | None = None
     """The bucket before the request, from which the answer follows; None where `tokens_before` is."""
+    withdraws: Withdrawal | None = None
+    """What a withdrawal gives back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,8 @@ class TokenBucket:
         """Charge one request to a bucket: a function of the bucket, the request, its quota and its timestamp alone.
 
         An unlimited request touches no bucket, and a validate-only request is not charged; both are admitted. `state`
-        is None if the bucket was never charged; its admitted requests become those of the returned bucket.
+        is None if the bucket was never charged; its admitted requests become those of the returned bucket. A withdrawal
+        gives back what the bucket remembers that its request was charged.
 
         Time never runs backwards: a request before T adds no tokens. If its partition wrote T, its clock was ahead
         then, or was set back since: T becomes the request's time, so that the bucket gains tokens again. If another
@@ -128,7 +132,7 @@ class TokenBucket:
         else:
             before = _before(bucket, limit, now, self.window, clock)
         if request.validate_only:
-            return state, charge_request(before, request, now, quota, burst)
+            return self._validate(state, bucket, before, resolved)
 
         remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
         digest = digest_of(request) if deduplication.window_ms else b""
@@ -139,7 +143,7 @@ class TokenBucket:
         admitted = admission.admitted
         changed = any(admitted[repeats.topics :] if repeats else admitted)
         if digest and (changed or repeats):
-            seen = _seen(repeated, resolved.record.source, now, sum(admitted))
+            seen = _seen(repeated, resolved.record.source, now, admission)
             remembered.put(digest, seen, deduplication, is_new=known is None)
         elif changed and remembered:
             remembered = AdmittedRequests()
@@ -157,12 +161,37 @@ class TokenBucket:
             bucket = msgspec.structs.replace(bucket, updated_at=since, admitted_requests=remembered)
         return bucket, admission
 
+    def _validate(
+        self, state: Bucket | None, bucket: Bucket | None, before: BucketBefore, resolved: ResolvedRequest
+    ) -> tuple[Bucket | None, Admission]:
+        """Validate a request, and give back what it withdraws; `bucket` is the state unless that was reset."""
+        request, record, limit = resolved.request, resolved.record, resolved.resolution.limit
+        if limit is None:
+            raise ValueError("an unlimited request has no bucket")
+        now, quota, digest, withdraws = record.timestamp, limit.quota, b"", None
+        if request.withdraws:
+            digest = digest_of(request)
+            known = bucket.admitted_requests.find(digest) if bucket else None
+            withdraws = self.deduplication.withdrawn(known, record.source, now)
+        burst = self.window.burst(quota.rate, quota.burst)
+        admission = charge_request(before, request, now, quota, burst, withdraws=withdraws)
+        if bucket is None or admission.tokens is None or withdraws is None or withdraws.decision_id is None:
+            return state, admission
+        remembered = bucket.admitted_requests
+        remembered.forget(digest)
+        if before.late_ms(now):
+            return msgspec.structs.replace(bucket, tokens=admission.tokens), admission
+        clock = clock_of(record.source, request.observed)
+        return Bucket(admission.tokens, now, quota, bucket.reset_at, remembered, clock), admission
 
-def _seen(repeats: AdmittedRequest | None, source: Source, now: int, topics: int) -> AdmittedRequest:
+
+def _seen(repeats: AdmittedRequest | None, source: Source, now: int, admission: Admission) -> AdmittedRequest:
     """Return the entry of a request that is seen now, for the first time unless it repeats one."""
+    before, after = admission.tokens_before or 0.0, admission.tokens or 0.0
+    topics, charge = sum(admission.admitted), round(before - after, _CHARGE_DIGITS)
     if repeats is None:
-        return AdmittedRequest(source, now, topics)
-    return AdmittedRequest(repeats.source, max(repeats.timestamp, now), topics)
+        return AdmittedRequest(source, now, topics, charge)
+    return AdmittedRequest(repeats.source, max(repeats.timestamp, now), topics, repeats.charge + charge)
 
 
 def clock_of(source: Source, observed: Observed | None) -> Clock | None:
@@ -180,15 +209,18 @@ def charge_request(  # noqa: PLR0913, PLR0917
     quota: Quota,
     burst: float,
     repeats: Repeat | None = None,
+    withdraws: Withdrawal | None = None,
 ) -> Admission:
     """Return the answer of a bucket to a request at `now` (epoch ms): a function of these arguments alone.
 
-    `quota` is the present one and `burst` its B; `repeats` is the same request as it was admitted before. A decision
-    holds all of them, so that this function explains it, too.
+    `quota` is the present one and `burst` its B; `repeats` is the same request as it was admitted before, and
+    `withdraws` what a withdrawal gives back. A decision holds all of them, so that this function explains it, too.
     """
     held = refill(before, now, quota, burst)
     if request.validate_only:
-        return Admission([True] * len(request.topics), 0, quota, burst, held, held, None, before)
+        most = before.burst if before.late_ms(now) else burst
+        tokens = max(held, min(held + withdraws.mutations, most)) if withdraws else held
+        return Admission([True] * len(request.topics), 0, quota, burst, held, tokens, None, before, withdraws)
     stored = held if before.updated_at is None else before.tokens
     paid, strict = repeats.topics if repeats else 0, request.mode is Mode.STRICT
     charged, tokens = charge(held, stored, request.topics[paid:] if paid else request.topics, quota, strict=strict)

@@ -67,6 +67,7 @@ class Explanation(msgspec.Struct, frozen=True):
     gains: list[Gain] = []
     """The tokens that the bucket gained from T until the request: none if it was full."""
     charges: list[Charge] = []
+    """None for a withdrawal, which gives back."""
     purgatory_ms: int = 0
     """The minimum time subtracted from the bucket's throttle time, because the broker held the request in purgatory
     [ms]."""
@@ -97,7 +98,7 @@ def _admit_again(decision: Decision, quota: Quota | None = None, before: BucketB
         limit, now, burst = Limit(quota, BEGINNING), decision.timestamp, quota.burst or before.burst
         if before.changed_at is None and not before.late_ms(now):  # then the bucket had the decision's quota
             before = replace(before, quota=quota.rate, burst=burst, max_debt_ms=quota.max_debt_ms)
-        admission = charge_request(before, request, now, quota, burst, decision.repeats)
+        admission = charge_request(before, request, now, quota, burst, decision.repeats, decision.withdraws)
     resolution = Resolution(
         decision.tags,
         limit,
@@ -127,7 +128,9 @@ def _gains(decision: Decision, quota: Quota, before: BucketBefore) -> list[Gain]
 
 
 def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> list[Charge]:
-    charges = []
+    charges: list[Charge] = []
+    if decision.withdraws:
+        return charges
     for number, topic in enumerate(decision.request.topics):
         admitted, charged, before = True, number >= decision.free_topics, tokens
         if charged:

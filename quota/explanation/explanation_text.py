@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.explanation.explanation import Charge, Explanation, Gain, Recomputed
-from quota.records.decision import BucketBefore, Decision, Outcome
+from quota.records.decision import BucketBefore, Decision, Outcome, Withdrawal
 from quota.records.request import Mode, Operation
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 
@@ -70,7 +70,9 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
         return
     yield from _quota_lines(explanation)
     yield ExplanationRow("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
-    if decision.validate_only:
+    if decision.withdraws:
+        yield ExplanationRow("withdrawal", _withdrawn(decision.withdraws))
+    elif decision.validate_only:
         yield ExplanationRow("", "validate_only: never charged, never rejected")
     if decision.repeats:
         yield ExplanationRow(
@@ -256,7 +258,8 @@ def _what(decision: Decision) -> str:
 def _answer(decision: Decision, now: int) -> str:
     verdict = decision.verdict
     if decision.validate_only:
-        return "was only validated, which costs nothing"
+        withdraws = decision.withdraws
+        return f"was withdrawn: {_withdrawn(withdraws)}" if withdraws else "was only validated, which costs nothing"
     if decision.quota is None or decision.tokens is None:
         return f"was admitted: {'the user is exempt from quotas' if decision.exempt else 'no quota applied'}"
     if verdict.outcome is Outcome.ADMITTED and verdict.controller_throttle_ms:
@@ -269,6 +272,12 @@ def _answer(decision: Decision, now: int) -> str:
     if decision.shadow:
         return f"would have been {_rejected(decision)}, but this quota is in shadow, which admits everything"
     return f"was {_rejected(decision)}; {_retry(decision, now)}"
+
+
+def _withdrawn(withdraws: Withdrawal) -> str:
+    if withdraws.decision_id is None:
+        return "no charge of this request is remembered, so nothing was given back"
+    return f"{_mutations(withdraws.mutations)} of {printable(withdraws.decision_id)} were given back, up to the burst"
 
 
 def _rejected(decision: Decision) -> str:

@@ -77,6 +77,15 @@ class Repeat(msgspec.Struct, frozen=True):
     """number of leading topics that are not charged again"""
 
 
+class Withdrawal(msgspec.Struct, frozen=True):
+    """What a withdrawal has given back; nothing if no charge of its request is remembered."""
+
+    decision_id: str | None = None
+    """id of the decision that charged the withdrawn request; null if none is remembered"""
+    mutations: float = 0.0
+    """charge that was given back, as far as it does not exceed the burst [mutations]"""
+
+
 class BucketBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     """The bucket as the request found it, with the quota that it was last used with: the decision follows from them.
 
@@ -176,6 +185,8 @@ class Decision(msgspec.Struct, frozen=True):
     """answer of the cluster, for a request from a request log; null otherwise"""
     bucket_before: BucketBefore | None = None
     """bucket before the request, from which the answer follows; null for unlimited, and in records of older programs"""
+    withdraws: Withdrawal | None = None
+    """what was given back, if the record withdraws an earlier request; null for a request"""
 
     def __post_init__(self) -> None:
         for name, answer in (("shadow", self.shadow), ("observed", self.observed)):
@@ -206,6 +217,7 @@ class Decision(msgspec.Struct, frozen=True):
             self.apply,
             self.expires_at,
             self.observed,
+            self.withdraws is not None,
         )
 
     @property

@@ -1,7 +1,7 @@
 """A mutation request as a client sends it, and its reader."""
 
 import enum
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 
@@ -108,18 +108,26 @@ class MutationRequest(msgspec.Struct, frozen=True):
     observed: Observed | None = None
     """The cluster's answer, if the mutation is carried out already: the request is decided in shadow, and never
     applied."""
+    withdraws: bool = False
+    """Whether the record withdraws the same request, which is before it in its partition, because nobody acts on the
+    decision: what it was charged is given back. Such a record also has `validate_only`, and is never applied."""
 
     @property
     def mode(self) -> Mode:
         """STRICT for clients that know the error code, PERMISSIVE for older ones."""
         return Mode.STRICT if self.api_version >= STRICT_SINCE[self.operation] else Mode.PERMISSIVE
 
+    @property
+    def withdrawal(self) -> Self:
+        """The record that withdraws this request. An older program only validates it, which costs nothing."""
+        return msgspec.structs.replace(self, validate_only=True, apply=False, expires_at=None, withdraws=True)
+
 
 _decoder = msgspec.json.Decoder(MutationRequest)
 
 
 def read_request(value: bytes | None) -> MutationRequest:
-    """Parse a request; an empty user or client-id counts as absent, and `apply` is ignored if it was observed."""
+    """Parse a request; an empty user or client-id counts as absent, and `apply` where nothing is to be applied."""
     return _completed(codec.decode(value, _decoder))
 
 
@@ -132,11 +140,12 @@ def read_valid(value: bytes | None) -> MutationRequest:
 
 
 def _completed(request: MutationRequest) -> MutationRequest:
-    if request.user and request.client_id and request.observed is None:
+    is_applied = request.apply and request.observed is None and not request.withdraws
+    if request.user and request.client_id and request.apply == is_applied:
         return request
     return msgspec.structs.replace(
         request,
         user=request.user or ANONYMOUS,
         client_id=request.client_id or NO_CLIENT_ID,
-        apply=request.apply and request.observed is None,
+        apply=is_applied,
     )

@@ -33,16 +33,20 @@ class Expected:
     throttle_ms: tuple[int, int]
     repeats: tuple[str, int] | None = None
     """The decision that admitted the same request before, and the number of its admitted topics."""
+    withdraws: str | None = None
+    """The decision whose charge is given back."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A request that a bucket has admitted: its identity, the decision, its time, and its admitted topics."""
+    """A request that a bucket has admitted: its identity, the decision, its time and topics, partition and charge."""
 
     identity: tuple[object, ...]
     decision_id: str
     at: int
     topics: int
+    partition: int
+    charge: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class Reference:
             bucket = replace(bucket, at=now)  # the partition's clock was set back
         before = self._tokens(bucket, bounds, self._since(tags, bounds, user, client, now), now)
         if request.get("validate_only"):
-            return Expected(tags, bounds[0], (True,) * len(costs), before, before, (0, 0))
+            withdrawn, after = self._give_back(tags, bucket, bounds, before, entry)
+            return Expected(tags, bounds[0], (True,) * len(costs), before, after, (0, 0), None, withdrawn)
         stored = before if bucket is None else bucket.tokens
         strict = request["api_version"] >= STRICT_SINCE[request["operation"]]
         remembered = () if bucket is None else bucket.admitted
@@ -103,7 +108,7 @@ class Reference:
         admitted = (*[True] * free, *charged)
         throttled = not all(admitted) if strict else _in_debt(after, stored)
         if any(charged) or first is not None:
-            remembered = self._remember(remembered, first, entry, offset, sum(admitted))
+            remembered = self._remember(remembered, first, entry, offset, sum(admitted), before - after)
         if bucket is None:
             bucket = _Bucket(after, now, bounds, reset, remembered, entry.partition)
         elif now < bucket.at:
@@ -129,19 +134,53 @@ class Reference:
             (seen for seen in remembered if seen.identity == identity and entry.timestamp - seen.at <= window), None
         )
 
-    def _remember(
-        self, remembered: Sequence[_Admitted], first: _Admitted | None, entry: Entry, offset: int, topics: int
+    def _give_back(
+        self, tags: Tags, bucket: _Bucket | None, bounds: Bounds, before: Fraction, entry: Entry
+    ) -> tuple[str | None, Fraction]:
+        """Return the decision that a request withdraws, if it does, and the tokens with its charge."""
+        known = bucket and entry.request.get("withdraws") and self._withdrawn(bucket.admitted, entry)
+        if not bucket or not known:
+            return None, before
+        is_late, left = entry.timestamp < bucket.at, tuple(seen for seen in bucket.admitted if seen is not known)
+        after = max(before, min(before + known.charge, self._burst(bucket.bounds if is_late else bounds)))
+        written = replace(bucket, tokens=after, admitted=left)
+        if not is_late:
+            written = replace(written, at=entry.timestamp, bounds=bounds, partition=entry.partition)
+        self._buckets[tags] = written
+        return known.decision_id, after
+
+    def _withdrawn(self, remembered: Sequence[_Admitted], entry: Entry) -> _Admitted | None:
+        """Return the request that is withdrawn: the same one of its partition, for twice as long as it has repeats."""
+        window, withdrawn = self.log.deduplication.window_ms, (_identity(entry), entry.partition)
+        return next(
+            (
+                seen
+                for seen in remembered
+                if (seen.identity, seen.partition) == withdrawn and entry.timestamp - seen.at <= 2 * window
+            ),
+            None,
+        )
+
+    def _remember(  # noqa: PLR0913, PLR0917
+        self,
+        remembered: Sequence[_Admitted],
+        first: _Admitted | None,
+        entry: Entry,
+        offset: int,
+        topics: int,
+        charge: Fraction,
     ) -> Sequence[_Admitted]:
         """Return what a bucket remembers after a charge or a repeat: the requests seen last, none too long ago."""
         rule = self.log.deduplication
         if not rule.window_ms:
             return ()
-        seen = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
+        decision_id = f"{TOPIC}-{entry.partition}-{offset}"
+        seen = _Admitted(_identity(entry), decision_id, entry.timestamp, topics, entry.partition, charge)
         if first is not None:
-            seen = replace(first, at=max(first.at, entry.timestamp), topics=topics)
+            seen = replace(first, at=max(first.at, entry.timestamp), topics=topics, charge=first.charge + charge)
         others = [admitted for admitted in remembered if admitted.identity != seen.identity]
         latest = [*others, seen][-rule.max_requests :]
-        while seen.at - latest[0].at > rule.window_ms:
+        while seen.at - latest[0].at > 2 * rule.window_ms:
             latest = latest[1:]
         return latest
 

@@ -80,10 +80,12 @@ _BEFORE_ALL = {
 }
 """The request that is sent again if nothing was sent before."""
 
+_WITHDRAWN = {"withdraws": True, "validate_only": True}
+
 _AGAIN = st.builds(
     _Again,
     st.integers(1, 4),
-    st.sampled_from([{}] * 7 + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]),
+    st.sampled_from([{}] * 7 + [_WITHDRAWN] * 4 + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]),
     st.sampled_from([{}] * 6 + [{"partitions": 20}, {"configs": {"retention.ms": "1"}}]),
 )
 

@@ -50,6 +50,7 @@ def test_a_decision_becomes_a_typed_row():
         "repeats": None,
         "observed": None,
         "bucket_before": None,
+        "withdraws": None,
     }
     assert foreign == []
 
@@ -69,6 +70,7 @@ def test_all_fields_of_a_decision_are_in_its_row():
         "repeats": {"decision_id": "t-0-0", "topics": 1},
         "observed": {"at": 86_399_000, "error_codes": [89], "throttle_time_ms": 7, "took_ms": 50, "assumed": [0]},
         "bucket_before": {"tokens": 1.5, "updated_at": None, "quota": 5.0, "burst": 1.5, "reset_at": DAY},
+        "withdraws": {"decision_id": "t-0-0", "mutations": 1.5},
         "quota": None,
         "unknown to this version": 1,
     }
@@ -76,7 +78,7 @@ def test_all_fields_of_a_decision_are_in_its_row():
     (topic,) = row["topics"]
     assert topic == DECISION["topics"][0] | details | {"configs": [("a", "b"), ("c", "d")]}
     assert row["expires_at"] == datetime(1970, 1, 2, tzinfo=UTC)
-    assert row["observed"] == more["observed"]
+    assert (row["observed"], row["withdraws"]) == (more["observed"], more["withdraws"])
     assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
 
 

@@ -110,6 +110,28 @@ def test_a_mutation_that_had_expired_when_the_broker_received_it_is_not_charged(
         assert isinstance(resolve(record(valid, timestamp=99_999), timeline(), Policy()), ResolvedRequest)
 
 
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, "validate_only: expected true with withdraws, so that no program charges it (value: false)"),
+        (
+            {"validate_only": True, "observed": {"at": 1, "error_codes": [0]}},
+            "withdraws: an observed request cannot be withdrawn, because its mutations have happened",
+        ),
+    ],
+)
+def test_a_withdrawal_costs_nothing_also_for_a_program_that_does_not_know_it(fields, error):
+    assert letter(request_json(1, withdraws=True, **fields)).error == error
+
+
+def test_users_with_their_own_topics_may_not_take_back_a_charge():
+    """They could do so after acting on it. Nothing of a withdrawal is carried out, whatever it says."""
+    own, value = Policy(user_topic_prefix="requests"), request_json(1, withdraws=True, validate_only=True)
+    dead = resolve(record(value), timeline(), own)
+    assert dead.error == "withdraws: not allowed where users have topics of their own (topics.identity=topic)"
+    assert not resolve(record(value), timeline(), Policy()).request.apply
+
+
 def observed(at, **fields):
     return {"at": at, "error_codes": [0]} | fields
 

@@ -125,12 +125,12 @@ def test_the_oldest_requests_are_forgotten_beyond_the_maximum():
 
 
 def test_expired_requests_are_forgotten_as_far_as_they_were_seen_first():
-    """When c comes, a has expired, and b has not. So has d, which came late, and stays behind b; it is no repeat."""
-    times = {"a": 0, "b": 1000, "d": 0, "c": 60_500}
+    """Two windows later: when c comes, a has expired, and b has not. So has d, which came late, and stays behind b."""
+    times = {"a": 0, "b": 1000, "d": 0, "c": 120_500}
     requests = [resolved(1, request_id=name, at=at, offset=at) for name, at in times.items()]
     bucket, _ = deduplicated(*requests)
     assert len(bucket.admitted_requests) == 3
-    _, (late,) = deduplicated(resolved(1, request_id="d", at=60_500), bucket=bucket)
+    _, (late,) = deduplicated(resolved(1, request_id="d", at=120_500), bucket=bucket)
     assert late.repeats is None
 
 
@@ -162,6 +162,90 @@ def test_a_digest_is_found_where_it_begins_and_nowhere_else(steps):
         expected = dict([*expected.items(), (digest, request)][-3:])
         assert {key: remembered.find(key) for key in digests} == {key: expected.get(key) for key in digests}
         assert len(remembered) == len(expected)
+
+
+def withdrawn(*partitions, **fields):
+    return resolved(*partitions, validate_only=True, withdraws=True, **fields)
+
+
+def given_back(*requests, **options):
+    """Return the tokens after each request, and what each withdrawal gave back."""
+    _, decisions = deduplicated(*requests, **options)
+    return [
+        (decision.tokens, decision.withdraws and (decision.withdraws.decision_id, decision.withdraws.mutations))
+        for decision in decisions
+    ]
+
+
+FIRST = "mutation-requests-0-0"
+NOTHING = (None, 0.0)
+
+
+def test_a_charge_is_given_back_once_and_the_same_request_is_charged_again_afterwards():
+    """Q=5, B=500: 300 leave 200; a second later 205 and 300 are 505, of which 500 fit. Then 300 again leave 200."""
+    requests = [resolved(300), withdrawn(300, at=1000, offset=1), withdrawn(300, at=1000, offset=2)]
+    assert given_back(*requests, resolved(300, at=1000, offset=3)) == [
+        (200, None),
+        (500, (FIRST, 300.0)),
+        (500, NOTHING),
+        (200, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"request_id": "s"},
+        {"topics": [{"name": "topic-0", "partitions": 299}]},
+        {"user": "bob"},
+        {"partition": 1},
+        {"at": 120_001},
+    ],
+    ids=["id", "cost", "user", "partition", "too late"],
+)
+def test_only_the_same_request_of_the_same_partition_is_withdrawn_for_two_windows(other):
+    assert given_back(resolved(300, 5), withdrawn(300, 5, at=120_000))[1][1] == (FIRST, 305.0)
+    assert given_back(resolved(300, 5), withdrawn(300, 5, **other))[1][1] == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("requests", "back"),
+    [
+        ([resolved(300, validate_only=True)], NOTHING),
+        ([resolved(501, request_id="s"), resolved(300)], NOTHING),  # rejected
+        ([resolved(501, 300)], (FIRST, 501.0)),  # admitted in part
+        ([resolved(501, 300, api_version=PERMISSIVE)], (FIRST, 801.0)),
+        ([resolved(501, 300, shadow=True)], (FIRST, 501.0)),
+        ([resolved(501, 300, max_debt_ms=100)], (FIRST, 500.5)),  # charged as far as the bound on debt
+        ([resolved(300), resolved(300, at=50_000), resolved(300, at=90_000)], (FIRST, 300.0)),  # and repeated
+        ([resolved(501, 300), resolved(501, 300, at=1000)], (FIRST, 801.0)),  # 501, and the rest when it was repeated
+    ],
+)
+def test_what_is_given_back_is_what_was_charged(requests, back):
+    last = requests[-1]
+    ids = {"request_id": last.request.request_id, "api_version": last.request.api_version}
+    costs = [topic.partitions for topic in last.request.topics]
+    assert given_back(*requests, withdrawn(*costs, at=last.record.timestamp, **ids))[-1][1] == back
+
+
+def test_a_bucket_that_was_reset_or_stored_by_a_program_without_withdrawals_gives_nothing_back():
+    assert given_back(resolved(300), withdrawn(300, at=10, reset_at=5))[1] == (500, NOTHING)
+    bucket, _ = deduplicated(resolved(300))
+    older = AdmittedRequests(*bucket.admitted_requests.stored()[:3])
+    stored = Bucket(200, 0, Quota(5), admitted_requests=older)
+    assert given_back(withdrawn(300), bucket=stored) == [(200, (FIRST, 0.0))]
+
+
+@pytest.mark.parametrize("cut", [1, 3])
+@given(st.integers(0, 700), st.integers(0, 30_000), st.integers(0, 30_000), st.integers(0, 700))
+def test_a_withdrawn_request_leaves_the_tokens_as_if_it_had_never_been(cut, cost, before, after, other):
+    """In one batch with its withdrawal or in two: what others paid, and what the bucket gained, stays."""
+    old = resolved(other, request_id="s", api_version=PERMISSIVE)
+    asked, back = resolved(cost, at=before, offset=1), withdrawn(cost, at=before + after, offset=2)
+    bucket, _ = deduplicated(*[old, asked, back][:cut])
+    _, decisions = deduplicated(*[old, asked, back][cut:], resolved(0, at=before + after, offset=3), bucket=bucket)
+    _, expected = deduplicated(old, resolved(0, at=before + after, offset=3))
+    assert decisions[-1].tokens == pytest.approx(expected[-1].tokens)
 
 
 attempts = st.tuples(

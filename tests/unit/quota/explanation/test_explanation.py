@@ -92,6 +92,13 @@ def test_a_repeat_is_not_charged_again():
     assert why.recomputed.error_codes == [0, 0, 0]
 
 
+def test_a_withdrawal_gives_back_what_its_request_was_charged():
+    """560 of 500 leave -60; at 2 s, -50 and 560 are 510, of which 500 fit."""
+    why = explained((0, [560], {}), (2000, [560], {"validate_only": True, "withdraws": True}), repeats_ms=5000)
+    assert (why.gains, why.charges) == ([Gain(0, 2000, 5, 500, -60, -50)], [])
+    assert (why.recomputed.tokens_before, why.recomputed.tokens) == (-50, 500)
+
+
 def test_a_late_request_gains_nothing_and_one_whose_clock_was_set_back_moves_the_bucket():
     """-60 at 10 s. Another partition's request at 9 s is late; then the first clock is set back to 5 s."""
     other = {"partition": 1}
@@ -182,6 +189,8 @@ def test_any_decision_is_reproduced_to_the_last_bit_from_its_record_alone(tries,
         rate, options = quota or (None, {})
         if fields["observed"]:
             options = options | {"observed": OBSERVED | {"at": now, "error_codes": [0] * len(costs)}}
+        elif fields["validate_only"]:
+            options = options | {"withdraws": True}
         timed.append((now, costs, fields | options | {"rate": rate, "since": now - in_force}))
     for decision in decided(*timed, repeats_ms=repeats_ms):
         reproduced(decision)

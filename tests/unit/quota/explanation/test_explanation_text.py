@@ -39,6 +39,7 @@ def test_a_rejection_is_explained_in_the_order_of_its_causes():
 
 
 DEBT = (0, [560], {})
+BACK = (2000, [560], {"validate_only": True, "withdraws": True})
 QUOTA = "the quota of 5 mutations/s of user 'alice', shared by all their client-ids,"
 OBSERVED = {"at": 0, "error_codes": [89], "throttle_time_ms": 7}
 
@@ -66,6 +67,11 @@ OBSERVED = {"at": 0, "error_codes": [89], "throttle_time_ms": 7}
             decided(DEBT, (1000, [560], {}), repeats_ms=5000),
             "admitted by mutation-requests-0-0; topics not charged again (the first ones): 1",
         ),
+        (
+            decided(DEBT, BACK, repeats_ms=5000),
+            "560 mutations of mutation-requests-0-0 were given back, up to the burst",
+        ),
+        (decided(DEBT, BACK), "no charge of this request is remembered, so nothing was given back"),
         (decided((0, [9], {"rate": None})), "none: no level had a quota at that time"),
         (decided((0, [9], {"rate": None, "exempt": True})), "none: the user is exempt (quota.exempt_users)"),
         (decided((0, [900], {"max_debt_ms": 10_000})), "K = 500 - 900, but no less than the bound on debt ="),
@@ -153,6 +159,7 @@ def test_a_rejection_says_why_and_when_to_try_again(now, when):
             f"would have been rejected because {QUOTA} was overdrawn by 50 mutations, but this quota is in shadow",
         ),
         (decided(DEBT, (0, [5], {"validate_only": True})), "was only validated, which costs nothing."),
+        (decided(DEBT, BACK, repeats_ms=5000), "was withdrawn: 560 mutations of mutation-requests-0-0 were given back"),
         (decided((0, [9], {"rate": None})), "was admitted: no quota applied."),
         (decided((0, [9], {"rate": None, "exempt": True})), "was admitted: the user is exempt from quotas."),
     ],
