@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TextIO
 
+from quota.text import escaped, escaped_json
+
 SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
 """The environment variable of workers that log as JSON; its value is the name of the service."""
 
@@ -80,7 +82,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[0]:
             event.setdefault("error", record.exc_info[0].__name__)
             event["trace"] = self.formatException(record.exc_info)
-        return json.dumps(event, ensure_ascii=False, default=str, separators=(",", ":"))
+        return escaped_json(json.dumps(event, ensure_ascii=False, default=str, separators=(",", ":")))
 
 
 def log_as_json(service: str, context: Context = _batch.get) -> None:
@@ -178,8 +180,9 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
 
     If the environment sets the format, errors in the settings have it, too.
     """
-    handlers = [_TerminalHandler()] if sys.stderr.isatty() else None
-    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
+    handler = _TerminalHandler() if sys.stderr.isatty() else logging.StreamHandler()
+    handler.setFormatter(_LineFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     os.environ.setdefault(_RUST_LOG, _QUIET)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if environment.get(_FORMAT_VARIABLE) == "json":
@@ -192,6 +195,13 @@ def log_verbosely() -> None:
         os.environ[_RUST_LOG] = "warn"
     for name in _OWN:
         logging.getLogger(name).setLevel(logging.DEBUG)
+
+
+class _LineFormatter(logging.Formatter):
+    """Formats a record as its message, with the control characters of values from outside escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return escaped(super().format(record), kept="\n\t")
 
 
 class _TerminalHandler(logging.StreamHandler[TextIO]):

@@ -21,6 +21,8 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 _TENTH = 100
 """A tenth of a second [ms]."""
 
+_JSON_CONTROLS = re.compile(r"[\x7f-\x9f]")
+
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
 
 
@@ -40,11 +42,20 @@ def printable(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def escaped(text: str) -> str:
-    """Return text whose control characters, which a terminal would obey, are replaced by escape sequences."""
+def escaped(text: str, kept: str = "") -> str:
+    """Return text whose control characters, which a terminal would obey, are replaced by escape sequences.
+
+    Those in `kept` stay, such as a line break between lines.
+    """
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+        character if character.isprintable() or character in kept else character.encode("unicode_escape").decode()
+        for character in text
     )
+
+
+def escaped_json(json: str) -> str:
+    """Return the same JSON with the control characters escaped that JSON allows in its strings."""
+    return _JSON_CONTROLS.sub(lambda character: f"\\u{ord(character[0]):04x}", json)
 
 
 def plural(count: int, noun: str) -> str:

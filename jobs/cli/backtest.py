@@ -68,7 +68,7 @@ def _print_result(result: Result, limit: int) -> None:
     elif replay.differing:
         print_text(f"The recorded quotas reproduce all but {replay.differing} of {replay.decisions} decisions, such as")
         for example in replay.examples:
-            print(f"  {example.decision_id}: {', '.join(example.fields)}")
+            print_text(f"  {example.decision_id}: {', '.join(example.fields)}")
         print_text("The tables may not reach back to the first request, or settings may have changed.")
     else:
         print_text(f"The recorded quotas reproduce all {replay.decisions:,} recorded decisions exactly.")

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, PeriodOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_text, stdout_bytes
 from jobs.cli.tables import Columns, print_rows, sender
 from jobs.storage.whole_file import read_whole
 from quota.admission.identity import user_of
@@ -90,7 +90,7 @@ def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions)
     """Show an invalid request and why it is invalid.
 
     Prints the record to standard output as it was received, so that it can be corrected in a file, and its error to
-    standard error.
+    standard error. A terminal shows control characters escaped.
 
     Examples:
       mutation-quota dead-letters describe mutation-requests-0-17
@@ -102,8 +102,8 @@ def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions)
     item = _to_item(stored, settings)
 
     def record() -> None:
-        print(item.error, file=sys.stderr)
-        sys.stdout.buffer.write(stored.letter.original_value + b"\n")
+        print_text(item.error, file=sys.stderr)
+        stdout_bytes().write(stored.letter.original_value + b"\n")
 
     output.print(DeadLetters([item], 0), record, items="dead_letters")
 

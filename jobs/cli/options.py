@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
-from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.output import OutputOptions, print_text, stdout_bytes
 from jobs.log_lines import log_as_json, log_verbosely
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
@@ -231,7 +231,7 @@ class FileOptions:
         """Open the file, which appears only when it is complete, or standard output."""
         file = self.output_file
         if file is None or self.to_stdout:
-            yield sys.stdout.buffer
+            yield stdout_bytes()
             sys.stdout.flush()
             return
         self.check()

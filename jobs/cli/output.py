@@ -1,19 +1,20 @@
 """The option `--output` of commands that print data, and functions that print text."""
 
+import io
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, TextIO
+from typing import Annotated, Any, BinaryIO, Literal, TextIO, cast
 
 import msgspec
 import typer
 
 from quota.errors import NotFound
 from quota.records import codec
-from quota.text import printable
+from quota.text import escaped, escaped_json, printable
 
 WIDTH = 80
 """The width of text that is not a table [characters]."""
@@ -60,12 +61,12 @@ class OutputOptions:
             case "table":
                 table()
             case "json":
-                print(codec.encode(document).decode(), file=file)
+                print(escaped_json(codec.encode(document).decode()), file=file)
             case "yaml":
                 print(msgspec.yaml.encode(document).decode(), end="", file=file)
             case "jsonl":
                 for item in [document] if items is None else getattr(document, items):
-                    print(codec.encode(item).decode(), file=file)
+                    print(escaped_json(codec.encode(item).decode()), file=file)
 
     def print_found(
         self, document: msgspec.Struct, table: Callable[[], None], *, items: str, none: str, selected: bool
@@ -91,11 +92,25 @@ def print_warnings(warnings: list[str]) -> list[str]:
 
 
 def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> None:
-    """Print a sentence: wrapped at the width of a terminal, or as one line if the output is piped."""
-    file = file or sys.stdout
+    """Print a sentence: wrapped at the width of a terminal, or as one line if the output is piped.
+
+    Control characters are escaped.
+    """
+    file, text = file or sys.stdout, escaped(text)
     if file.isatty():
         text = fill(text, "", " " * indent, shutil.get_terminal_size().columns)
     print(text, file=file, flush=True)
+
+
+def stdout_bytes() -> BinaryIO:
+    """Return standard output for the bytes of a file, whose control characters are escaped on a terminal."""
+    return cast("BinaryIO", _Terminal()) if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class _Terminal(io.RawIOBase):
+    def write(self, content: Any) -> int:  # noqa: ANN401 any buffer
+        sys.stdout.write(escaped(bytes(content).decode(errors="backslashreplace"), kept="\n\t"))
+        return len(content)
 
 
 def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:

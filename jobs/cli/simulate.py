@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import SettingsOptions, check_inputs
-from jobs.cli.output import OutputFormat, OutputOptions, print_text
+from jobs.cli.output import OutputFormat, OutputOptions, print_text, stdout_bytes
 from jobs.cli.tables import Columns, outcome, print_rows, sender
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
@@ -83,7 +83,7 @@ def simulate(
 
 def _print_lines(answers: Iterable[Decision | DeadLetter]) -> tuple[int, int]:
     """Print each answer at once, so that a file may be larger than the memory; return how many, and invalid ones."""
-    out, lines, decisions = sys.stdout.buffer, 0, 0
+    out, lines, decisions = stdout_bytes(), 0, 0
     for answer in answers:
         out.write(codec.encode(answer) + b"\n")
         lines += 1

@@ -45,7 +45,7 @@ def print_status(status: Status) -> None:
     }
     print_rows(shown, topics, optional=("STAMPED", "CLEANUP", "RETENTION", "RF"))
     for line in _difference_lines(shown, len(status.topics) - len(shown)):
-        print(line)
+        print(printable(line))
     print()
     queries: Columns = {
         "QUERY": "name",

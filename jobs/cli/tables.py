@@ -136,7 +136,7 @@ def _cell(name: str, value: object) -> str:
         case Enum():
             return str(value.value)
         case Mapping():
-            return format_tags(value)
+            return printable(format_tags(value))
         case _:
             return printable(str(value))
 

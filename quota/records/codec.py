@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from quota.errors import BadRecord
+from quota.text import escaped
 
 T = typing.TypeVar("T")
 
@@ -119,7 +120,7 @@ def _explain(message: str, kind: Any, value: bytes, fields: Any = None) -> str: 
         value = encode(fields)
     except (LookupError, TypeError, ValueError):  # an element of a map, or the field is repeated
         pass
-    return f"{path or 'value'}: {reason[0].lower()}{reason[1:].replace('`', '')} (value: {_show(value)})"
+    return escaped(f"{path or 'value'}: {reason[0].lower()}{reason[1:].replace('`', '')} (value: {_show(value)})")
 
 
 def _members(kind: Any, path: str) -> list[str]:  # noqa: ANN401 any type
@@ -139,7 +140,7 @@ def _locate(message: str) -> tuple[str, str]:
 
 
 def _show(value: bytes) -> str:
-    shown = value[: 4 * _MAX_SHOWN].decode(errors="ignore")
+    shown = escaped(value[: 4 * _MAX_SHOWN].decode(errors="ignore"))
     return shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + "…"
 
 

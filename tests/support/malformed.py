@@ -68,6 +68,7 @@ RECORDS: dict[str, dict[str, Any]] = {
         "cancelled": False,
         **_CHANGE,
     },
+    "removal": {"entity": {"client-id": "app"}, "controller_mutation_rate": None, "cancelled": True, **_CHANGE},
     "reset": {"bucket": {"user": "alice", "client-id": "app"}, **_CHANGE},
     "callback": {"callback": {"class": "a.B", "configs": {"x": "1"}}, "altered_configs": ["x"], **_CHANGE},
     "cluster": {"cluster": {"topics": {"t": [1, None]}}, **_CHANGE},
@@ -77,6 +78,7 @@ RECORDS: dict[str, dict[str, Any]] = {
 
 _NASTY = [
     "null", "true", "{}", "[]", '""', '"\\u0000"', '"\\ud800"', '"2026"', '"' + "x" * 33_000 + '"',
+    '"\\u001b[31m\\u009b"', '"\x1b[31m\x9b"', '{"\\u001b[31m\x9b": 1}',
     "0", "-0.0", "-1", "1.5", "1e308", "-1e308", "1e400", "1e-400", "2147483648", "9223372036854775807",
     "9223372036854775808", "-9223372036854775809", "1" + "0" * 30, "1" * 5000, "NaN", "Infinity",
     "[null]", "[[[]]]", '[""]', "[0, 0, 0]", '{"": null}', '{"a": {"a": 1}}', "[" * 1000 + "]" * 1000,

@@ -59,8 +59,10 @@ def command_line(*args, constants=None):
     return [sys.executable, "-c", f"{code}runpy.run_module('jobs', run_name='__main__', alter_sys=True)", *args]
 
 
-def run(*args, cwd=None, spark=None):
+def run(*args, cwd=None, spark=None, terminal=False):
     """Run a command to its end in this process, and return it as if it were a completed process; see `run_process`.
+
+    With `terminal`, its streams say that they are one.
 
     It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
     afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own, or
@@ -69,6 +71,7 @@ def run(*args, cwd=None, spark=None):
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
     output, errors, code = _Stream(), _Stream(), 0
+    output.isatty = errors.isatty = lambda: terminal
     with ExitStack() as stack:
         stack.enter_context(_program_state())
         if cwd:

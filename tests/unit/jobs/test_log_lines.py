@@ -171,6 +171,17 @@ def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
     assert (done.stdout, read_to_end(ours)) == ("a line\n", "")
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_line_of_the_log_has_no_control_characters_of_a_value(monkeypatch, capsys, terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("py4j"), "level", logging.WARNING)
+    start_log("test")
+    logging.getLogger().warning("client-id %s\n\tat Line", "a\x1b[31m\x9b")
+    assert capsys.readouterr().err == "client-id a\\x1b[31m\\x9b\n\tat Line\n"
+    assert r"a\u001b\u009b" in formatted("a\x1b\x9b")
+
+
 @pytest.mark.parametrize(("options", "traced"), [(["-v"], True), ([], False)])
 def test_a_detailed_log_shows_the_origin_of_an_error(options, traced):
     done = run(*options, *UNREACHABLE)
