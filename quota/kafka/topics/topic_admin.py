@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -138,7 +138,10 @@ class TopicAdmin:
         specs = {TopicPartition(*partition): spec for partition in partitions}
         with self._errors(f"read the offsets of topics at {self._connection}"), self._kept.reporting() as client:
             futures = client.list_offsets(specs, request_timeout=self._timeout)
-            return {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
+            offsets = {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
+            if OFFSET_INVALID in offsets.values():  # librdkafka's answer, without an error, while a leader moves
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            return offsets
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
         """Create topics, unless another program creates them at the same time."""
