@@ -149,6 +149,26 @@ def test_partitions_whose_clocks_differ_give_no_more_than_the_time_that_passed(t
     assert waited.outcome is Outcome.ADMITTED
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 20_000), st.integers(1, 100)), min_size=1),
+    st.tuples(*[st.integers(0, HOUR)] * 3),
+)
+def test_observed_requests_of_late_logs_among_others_give_no_more_than_the_time_that_passed(tries, behind):
+    """Three logs, each as far behind as its observer, write to any partition of a bucket that others use, too."""
+    now, requests = 500 * 24 * HOUR, []
+    for log, partition, wait, partitions in tries:
+        now += wait
+        if log == len(behind):
+            requests.append(resolved(partitions, at=now, partition=partition, api_version=PERMISSIVE))
+        else:
+            observed = {"at": now - behind[log], "error_codes": [0]}
+            requests.append(resolved(partitions, at=observed["at"], partition=partition, observed=observed))
+    _, decisions = play(requests)
+
+    times = [decision.timestamp for decision in decisions]
+    assert gains(decisions) <= (max(times) - times[0]) / 1000 * 5 + 1e-3
+
+
 @pytest.mark.parametrize("name", AlgorithmName)
 def test_two_observed_logs_that_differ_by_ten_seconds_get_the_quota_once(name):
     """5/s and a burst of 50 for twenty seconds of both logs: 150, and 10 for the topic that overdraws. Not 1,200."""
