@@ -89,24 +89,31 @@ _COLUMNS = ("timestamp", "user_tag", "client_tag", "more_tags", "tokens", "quota
 _BEFORE = ("updated_at", "set_back_to")
 
 _LAST = """
-    SELECT user_tag, client_tag, more_tags, last.*
+    SELECT user_tag, client_tag, more_tags,
+        CASE WHEN late."T" = last."T" THEN least(last."K", -late.less) ELSE last."K" END,
+        last."T", last.rate, last.burst, last.max_debt_ms
     FROM (
-        SELECT user_tag, client_tag, more_tags, max_by(last, struct_pack(newest, topic, "partition")) AS last
+        SELECT user_tag, client_tag, more_tags,
+            max_by(last, struct_pack(newest, topic, "partition")) AS last, max(late) AS late
         FROM (
             SELECT user_tag, client_tag, coalesce(more_tags, MAP {}) AS more_tags, topic, "partition",
                 max("timestamp") AS newest, max_by(
-                {'K': tokens, 'T': greatest(epoch_ms("timestamp"), CASE WHEN set_back_to IS NULL THEN updated_at END),
-                'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
+                {'K': tokens, 'T': greatest("at", bucket_at), 'rate': quota, 'burst': burst,
+                'max_debt_ms': max_debt_ms},
                 "offset"
-            ) AS last
-            FROM decisions GROUP BY ALL
+            ) AS last, max({'T': bucket_at, 'less': -tokens}) FILTER (bucket_at > "at") AS late
+            FROM (
+                SELECT *, epoch_ms("timestamp") AS "at", CASE WHEN set_back_to IS NULL THEN updated_at END AS bucket_at
+                FROM decisions
+            )
+            GROUP BY ALL
         )
         GROUP BY ALL
     )
 """
 """In a partition the offset decides, even where a clock stepped back (`jobs.audit.decisions.NEWEST`).
 
-A late request has not changed T.
+A late request has not changed T, and was charged after the one of another partition that has.
 """
 
 

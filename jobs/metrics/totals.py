@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from quota.admission.order import RunningOrder, position_of
 from quota.algorithms.kafka_rate import NO_SAMPLES, RateMetric, Samples
@@ -66,10 +67,15 @@ class LastDecision:
         self.decision = decision
 
     def add(self, decision: Decision) -> None:
-        """Take a decision if it is the last one now; a copy of an older one, which a crash may leave, is not."""
-        place = self._order.place(position_of(decision))
+        """Take a decision if it is the last one now; a copy of an older one, which a crash may leave, is not.
+
+        Requests of other partitions that came late were charged after it, and have only lowered the tokens.
+        """
+        place, last = self._order.place(position_of(decision)), self.decision
         if place >= self._place:
             self._place, self.decision = place, decision
+        if decision.bucket_at == last.bucket_at and decision.tokens is not None and last.tokens is not None:
+            self.decision = replace(self.decision, tokens=min(decision.tokens, last.tokens))
 
 
 NEAR_LIMIT = 0.2

@@ -60,12 +60,10 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
     @classmethod
     def after(cls, decision: Decision) -> Self:
         """Return the bucket as left by `decision`, the last one on it; a late request has not changed its T."""
-        quota, before = decision.applied_quota, decision.bucket_before
+        quota = decision.applied_quota
         if quota is None or decision.tokens is None:
             raise ValueError(f"{decision.decision_id} touched no bucket")
-        late_ms = before.late_ms(decision.timestamp) if before else 0
-        clock = clock_of(decision.source, decision.observed)
-        return cls(decision.tokens, decision.timestamp + late_ms, quota, clock=clock)
+        return cls(decision.tokens, decision.bucket_at, quota, clock=clock_of(decision.source, decision.observed))
 
     def differs(self, quota: Quota) -> bool:
         """Return whether the bucket was last used with other bounds than those of `quota`."""

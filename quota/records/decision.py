@@ -226,6 +226,11 @@ class Decision(msgspec.Struct, frozen=True):
         return max(self.verdict.controller_throttle_ms - self.verdict.throttle_time_ms, 0)
 
     @property
+    def bucket_at(self) -> int:
+        """T of the bucket after it: the request's time, unless the request was late [epoch ms]."""
+        return self.timestamp + (self.bucket_before.late_ms(self.timestamp) if self.bucket_before else 0)
+
+    @property
     def tags(self) -> Tags:
         """The tags of the bucket."""
         return Tags(self.user_tag, self.client_tag, tuple(sorted(self.more_tags.items())))

@@ -116,6 +116,18 @@ def test_a_late_request_has_not_changed_the_time_of_the_bucket(settings, set_bac
     assert (row.updated_at, row.tokens_now) == (updated_at, tokens_now)
 
 
+def test_charges_that_came_late_from_another_partition_count_at_once(settings):
+    """40 at T; then late ones leave 30, 10 and 20 in any order of arrival, one of them before an earlier T."""
+    late = [(30.0, TODAY - 4000, 1), (10.0, TODAY - 4000, 2), (20.0, TODAY - 4000, 1), (-99.0, TODAY - 6000, 2)]
+    rows = [decision(TODAY - 4000, tokens=40.0, source=source(0, 1))]
+    for offset, (tokens, updated_at, partition) in enumerate(late):
+        before = {"tokens": 0.0, "updated_at": updated_at, "quota": 5.0, "burst": 55.0}
+        rows.append(decision(TODAY - 9000, tokens=tokens, source=source(partition, offset), bucket_before=before))
+    write_tables(settings, decisions=rows)
+    (row,) = buckets_of(settings).values()
+    assert (row.tokens, row.updated_at, row.tokens_now) == (10.0, TODAY - 4000, 30.0)
+
+
 @pytest.mark.parametrize(
     ("first", "last"),
     [

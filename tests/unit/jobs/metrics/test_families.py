@@ -1,6 +1,7 @@
 """The totals of all answers, and the metrics as Prometheus' own parser reads them."""
 
 from collections import Counter
+from itertools import permutations
 
 import pytest
 from msgspec.structs import replace
@@ -56,6 +57,15 @@ def alice(name, *labels):
 def values(families, name, label):
     """Return the values of a metric by one of its labels."""
     return {dict(labels)[label]: value for (metric, *labels), value in samples(families).items() if metric == name}
+
+
+@pytest.mark.parametrize("arrival", list(permutations(range(4))))
+def test_charges_that_came_late_from_other_partitions_count_at_once(arrival):
+    """40 of 500 at ten seconds, then late ones of 7 and 8 from two other partitions, which gain nothing."""
+    late = [resolved(partitions, at=5000 - number, partition=number) for number, partitions in ((1, 7), (2, 8))]
+    _, decisions = decide_all(resolved(1, at=1000), resolved(40, at=10_000, offset=9), *late)
+    made = account(*(decisions[number] for number in arrival))
+    assert made.tenants.busiest(10_000)[0].tokens(10_000) == 445
 
 
 def test_a_tenants_series_bear_kafkas_names_and_numbers():
