@@ -15,9 +15,9 @@ from jobs.metrics.families import family
 from jobs.metrics.loops import LoopHealth, LoopMetrics, counted
 from jobs.query_names import PUSH
 from jobs.signals import stop_signals
-from quota.kafka.brokers.cluster_quotas import ClusterQuotas
+from quota.kafka.brokers.cluster_quotas import ClusterQuotas, UnsetQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
-from quota.kafka.timing import Every, LoopStats, now_ms
+from quota.kafka.timing import Backoff, Every, LoopStats, now_ms
 from quota.planning.cluster import KINDS, RateDifference, Wanted, differences, wanted_rates
 from quota.planning.plan import Step
 from quota.records.entity import QuotaEntity
@@ -61,6 +61,8 @@ class Repair(Enum):
 _TICK_SECONDS = 1.0
 _COMPARE_SECONDS = 30.0
 """The time between comparisons of the cluster's quotas with the log [s]."""
+_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 2.0, 600.0
+"""The pauses before a quota that the cluster has rejected is pushed again: the first and the longest one [s]."""
 _MAX_LOGGED = 20
 """The largest number of changes that are logged individually."""
 
@@ -79,6 +81,16 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
             follower.run(stop)
 
 
+@dataclass(slots=True)
+class _Rejection:
+    """The last push of a quota, which the cluster has rejected."""
+
+    wanted: float | None
+    pauses: Backoff
+    until: float = 0.0
+    """When it may be pushed again [epoch ms]."""
+
+
 class QuotaPusher:
     """Follows the quota log and a cluster, and pushes the changes of the log to the cluster."""
 
@@ -95,6 +107,7 @@ class QuotaPusher:
         self._compare = Every(_COMPARE_SECONDS)
         self._logged: frozenset[RateDifference] = frozenset()
         self._repairs_of: Counter[QuotaEntity] = Counter()
+        self._rejections: dict[QuotaEntity, _Rejection] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Follow both until `stop` is set."""
@@ -110,31 +123,65 @@ class QuotaPusher:
         if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
             now = log.now
             self._compare_with(wanted_rates(log.timeline, now))
-            self._next_moment = min((change.moment for change in log.timeline.scheduled(now)), default=float("inf"))
+            scheduled = (change.moment for change in log.timeline.scheduled(now))
+            again = (rejection.until for rejection in self._rejections.values())
+            self._next_moment = min((*scheduled, *again), default=float("inf"))
             self._compared_position = log.position
 
     def _compare_with(self, wanted: Wanted) -> None:
-        """Compare the cluster with the log, and push the log's changes since the last time."""
+        """Compare the cluster with the log, and push the log's changes since the last time.
+
+        A quota that the cluster rejects is pushed again by itself, after a pause; all others are done.
+        """
         differing = differences(wanted, self._cluster.read())
         self._stats.compare(differing, time.time())
-        due = [difference for difference in differing if self._is_due(difference)]
-        drift = [difference for difference in differing if difference not in due]
-        repaired = [difference for difference in drift if self._repairs(difference)]
+        entities = {difference.entity for difference in differing}
+        self._rejections = {entity: held for entity, held in self._rejections.items() if entity in entities}
+        unpushed = [difference for difference in differing if self._is_due(difference)]
+        drift = [difference for difference in differing if difference not in unpushed]
+        due = [difference for difference in unpushed if not self._is_waiting(difference)]
+        repaired = [each for each in drift if self._repairs(each) and not self._is_waiting(each)]
         self._log_drift(drift)
+        rejected = self._push([*due, *repaired])
+        due, repaired = ([each for each in each_kind if each.entity not in rejected] for each_kind in (due, repaired))
         if due or repaired:
-            self._cluster.push({difference.entity: difference.wanted for difference in (*due, *repaired)})
             self._stats.pushed += len(due)
             self._stats.repaired += len(repaired)
             left = [difference for difference in drift if difference not in repaired]
             self._logged = frozenset(left)
-            self._stats.compare(left, time.time())
+            self._stats.compare([each for each in differing if each not in (*due, *repaired)], time.time())
             _log_each("pushed: %s", [difference.step for difference in due], logging.INFO)
             self._repairs_of.update(difference.entity for difference in repaired)
             again = [difference.step for difference in repaired if self._repairs_of[difference.entity] > 1]
             first = [difference.step for difference in repaired if self._repairs_of[difference.entity] == 1]
             _log_each("repaired: %s", first, logging.INFO)
             _log_each("repaired again, since another program changes it, too: %s", again, logging.WARNING)
-        self._pushed = wanted
+        not_done = {difference.entity for difference in unpushed} - {difference.entity for difference in due}
+        done = {entity: rate for entity, rate in wanted.items() if entity not in not_done}
+        self._pushed = done | {entity: rate for entity, rate in self._pushed.items() if entity in not_done}
+
+    def _push(self, changes: Sequence[RateDifference]) -> Mapping[QuotaEntity, str]:
+        """Push changes; return the cluster's reasons for those that it rejects, which wait longer each time."""
+        rejected: Mapping[QuotaEntity, str] = {}
+        if changes:
+            try:
+                self._cluster.push({change.entity: change.wanted for change in changes})
+            except UnsetQuotas as error:
+                rejected = error.rejected
+                _log.warning("%s", error)
+        for change in changes:
+            rejection = self._rejections.pop(change.entity, None)
+            if change.entity in rejected:
+                if rejection is None or rejection.wanted != change.wanted:
+                    rejection = _Rejection(change.wanted, Backoff(_RETRY_SECONDS, _LONGEST_RETRY_SECONDS))
+                rejection.until = now_ms() + 1000 * rejection.pauses.next()
+                self._rejections[change.entity] = rejection
+        return rejected
+
+    def _is_waiting(self, difference: RateDifference) -> bool:
+        """Return whether the cluster has just rejected what the log has."""
+        rejection = self._rejections.get(difference.entity)
+        return rejection is not None and rejection.wanted == difference.wanted and now_ms() < rejection.until
 
     def _is_due(self, difference: RateDifference) -> bool:
         """Return whether the log has changed the entity since it was last pushed."""

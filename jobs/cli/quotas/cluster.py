@@ -83,7 +83,9 @@ def push(
     confirmation.check(output)
     settings = kafka.read()
     cluster = _target_quotas(settings)
-    push_now = partial(_push_quotas, settings, cluster, prune=prune, confirmation=confirmation, output=output)
+    push_now = partial(
+        _push_quotas, settings, cluster, prune=prune, follow=follow, confirmation=confirmation, output=output
+    )
     if not follow:
         push_now()
         return
@@ -181,9 +183,20 @@ def _target_quotas(settings: Settings) -> "ClusterQuotas":
 
 
 def _push_quotas(
-    settings: Settings, cluster: "ClusterQuotas", *, prune: bool, confirmation: ConfirmOptions, output: OutputOptions
+    settings: Settings,
+    cluster: "ClusterQuotas",
+    *,
+    prune: bool,
+    follow: bool,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
 ) -> Wanted:
-    """Show the plan, ask, make the changes unless this is a dry run, and return the rates that are wanted."""
+    """Show the plan, ask, make the changes unless this is a dry run, and return the rates that the cluster has.
+
+    Rates that the cluster rejects are an error, unless they are to be pushed again by the service that follows.
+    """
+    from quota.kafka.brokers.cluster_quotas import UnsetQuotas
+
     log, wanted, _, differing = _compare(settings, cluster)
     left = [] if prune else [rate for rate in differing if rate.kind == "only_there"]
     steps = [rate.step for rate in differing if prune or rate.kind != "only_there"]
@@ -196,7 +209,14 @@ def _push_quotas(
     if steps and not confirmation.dry_run:
         confirmation.confirm(f"Make {plural(len(steps), 'change')} on Kafka at {cluster.connection}?")
         with interrupts_saying(lambda: f"any of {plural(len(steps), 'change')} may be made; see quotas drift"):
-            cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
+            try:
+                cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
+            except UnsetQuotas as error:
+                if not follow:
+                    raise
+                print_warnings([str(error)])
+                steps = [step for step in steps if step.record.entity not in error.rejected]
+                wanted = {entity: rate for entity, rate in wanted.items() if entity not in error.rejected}
     document = PushedQuotas(
         applied=not confirmation.dry_run,
         changes=[planned_change(step) for step in steps],

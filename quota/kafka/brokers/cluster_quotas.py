@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from quota.errors import ClusterError, ErrorCode, MutationQuotaError
 from quota.kafka.brokers.broker_calls import FAILURES, BrokerCalls, connected, log_in, tls_context
 from quota.kafka.brokers.tokens import failure_reason
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Backoff, Deadline
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG
 from quota.settings.connection import Connection
@@ -27,7 +27,14 @@ _MAX_CHANGES = 1_000
 """The maximum number of entities in a request: a controller rejects a request that results in more than 10,000
 records."""
 
-_POLL_SECONDS = 0.1
+
+class UnsetQuotas(ClusterError):
+    """Some quotas are not set on a cluster, although the others are."""
+
+    def __init__(self, message: str, rejected: Mapping[QuotaEntity, str]) -> None:
+        super().__init__(message)
+        self.rejected = rejected
+        """The brokers' reasons by entity. A quota that is not among them was accepted, and changed by somebody else."""
 
 
 class ClusterQuotas:
@@ -71,26 +78,28 @@ class ClusterQuotas:
         return rejected
 
     def push(self, rates: Mapping[QuotaEntity, float | None]) -> None:
-        """Set or remove rates, and wait until the cluster shows them."""
+        """Set or remove rates, and wait until the cluster shows them; raises `UnsetQuotas` if it does not show all."""
         rejected = self.alter(rates)
         missing = {entity: rate for entity, rate in rates.items() if entity not in rejected}
-        deadline = Deadline(self._timeout)
+        deadline, pauses = Deadline(self._timeout), Backoff()
         while missing:  # brokers learn of a change from the controller with a delay
             present = self.read()
             missing = {entity: rate for entity, rate in missing.items() if present.get(entity) != rate}
             if missing and deadline.has_passed:
                 break
             if missing:
-                time.sleep(_POLL_SECONDS)
+                time.sleep(pauses.next())  # each look is a login
         if rejected:
             entity, why = next(iter(rejected.items()))
-            raise ClusterError(
-                f"Kafka at {self.connection} rejects {len(rejected)} of {len(rates)} quotas, such as {entity}: {why}"
+            raise UnsetQuotas(
+                f"Kafka at {self.connection} rejects {len(rejected)} of {len(rates)} quotas, such as {entity}: {why}",
+                rejected,
             )
         if missing:
-            raise ClusterError(
+            raise UnsetQuotas(
                 f"Kafka at {self.connection} has accepted {len(rates)} quotas but does not have {len(missing)} of "
-                f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
+                f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift",
+                {},
             )
 
     async def _query(self, action: str, query: Query[T]) -> T:

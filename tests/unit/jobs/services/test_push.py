@@ -2,12 +2,14 @@
 
 import logging
 import threading
+from itertools import pairwise
 
 import pytest
 
 from jobs.services import push
 from jobs.services.push import PushStats, QuotaPusher, Repair
 from quota.errors import ClusterError
+from quota.kafka.brokers.cluster_quotas import UnsetQuotas
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.support.factories import timeline
@@ -43,6 +45,7 @@ class Cluster:
         self.pushed = []
         self.reads = 0
         self.failure = self.rejection = None
+        self.rejects, self.contested = set(), {}
 
     def read(self):
         self.reads += 1
@@ -54,7 +57,10 @@ class Cluster:
         if self.rejection:
             raise ClusterError(self.rejection)
         self.pushed.append(dict(rates))
-        self.rates = {entity: rate for entity, rate in {**self.rates, **rates}.items() if rate is not None}
+        wanted = self.rates | {entity: rate for entity, rate in rates.items() if entity not in self.rejects}
+        self.rates = {entity: rate for entity, rate in wanted.items() if rate is not None} | self.contested
+        if unset := rates.keys() & (self.rejects | {*self.contested}):
+            raise UnsetQuotas("some", dict.fromkeys(unset & self.rejects, "refused"))
 
 
 @pytest.fixture
@@ -180,6 +186,50 @@ def test_a_repair_that_is_undone_again_is_warned_of(log, follow, caplog):
         ("WARNING", again),
     ]
     assert stats.repaired == 4
+
+
+def test_a_rejected_quota_is_pushed_again_alone_and_each_time_later(log, follow):
+    """Meanwhile another program changes what was pushed with it, which is reported and left."""
+    cluster = Cluster({ALICE: 1.0, BOB: 1.0})
+    cluster.rejects = {BOB}
+    log.set((ALICE, 5.0, 0), (BOB, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 1.0, BOB: 1.0}, compare_seconds=30)
+    once()
+    cluster.rates[ALICE] = 9.0
+    tried = []
+    for log.now in range(0, 60_000, 100):
+        before = len(cluster.pushed)
+        once()
+        tried += [log.now] * (len(cluster.pushed) - before)
+    assert cluster.pushed == [{ALICE: 5.0, BOB: 5.0}, *[{BOB: 5.0}] * len(tried)]
+    waits = [later - earlier for earlier, later in pairwise([0, *tried])]
+    assert 3 <= len(waits) <= 6
+    assert all(0.5 * 2000 * 2**place <= wait <= 2000 * 2**place + 100 for place, wait in enumerate(waits))
+    assert (stats.pushed, dict(stats.differing), cluster.rates[ALICE]) == (1, {"changed": 2}, 9.0)
+    assert cluster.reads < 15
+
+    cluster.rejects = set()
+    log.set((ALICE, 5.0, 0), (BOB, 6.0, 0))  # another value is tried at once
+    once()
+    assert (cluster.rates, stats.pushed) == ({ALICE: 9.0, BOB: 6.0}, 2)
+    reads = cluster.reads
+    for log.now in range(60_000, 65_000, 100):
+        once()
+    assert cluster.reads == reads
+
+
+def test_a_quota_that_another_program_changes_at_once_is_pushed_once_and_left(log, follow):
+    """What was pushed in the same round is not pushed again either."""
+    cluster = Cluster({ALICE: 1.0, BOB: 1.0})
+    cluster.contested = {ALICE: 9.0}
+    log.set((ALICE, 5.0, 0), (BOB, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 1.0, BOB: 1.0})
+    once()
+    cluster.rates[BOB] = 7.0
+    for _ in range(3):
+        once()
+    assert cluster.pushed == [{ALICE: 5.0, BOB: 5.0}]
+    assert dict(stats.differing) == {"changed": 2}
 
 
 def test_a_recreated_log_removes_nothing(log, follow):
