@@ -129,14 +129,13 @@ def succeeded(answer):
     return None if result["errorCode"] else result
 
 
-def test_a_hidden_default_number_of_partitions_is_learned_from_the_first_topic(sasl):
-    """Frank may not describe configs: his first topic costs the seven of the settings, the next one what brokers do."""
-    with connected(sasl.gateway.port, "frank") as frank:
-        for number in range(2):
-            request = creation(f"frank-{number}", partitions=-1)
-            assert by_name(frank.call(19, 7, request)["topics"]) == {f"frank-{number}": (0, None)}
+def test_a_hidden_default_number_of_partitions_is_learned_from_what_brokers_tell_others(sasl):
+    """Frank may not describe configs: his topics cost the seven of the settings until alice is told what brokers do."""
+    with connected(sasl.gateway.port, "frank") as frank, connected(sasl.gateway.port, "alice") as alice:
+        for client, name in ((frank, "frank-0"), (frank, "frank-1"), (alice, "alice-told"), (frank, "frank-2")):
+            assert by_name(client.call(19, 7, creation(name, partitions=-1))["topics"]) == {name: (0, None)}
     charged = [request.topics[0].partitions for request in sasl.job.requests if request.user == "frank"]
-    assert charged == [7, 1]
+    assert charged == [7, 7, 1]
     assert "the brokers create topics with 1 partitions by default" in sasl.gateway.log.read_text()
 
 

@@ -225,3 +225,19 @@ async def test_no_two_event_loops_receive_into_the_same_buffer():
     (one, same), (other, _) = received_into(), await asyncio.to_thread(received_into)
     assert one is same
     assert one is not other
+
+
+@pytest.mark.parametrize("tls", TLS[:2], ids=str)
+async def test_a_busy_connection_has_64_kib_relayed_and_then_others_have_their_turn(protocol, authority, tls):
+    """A loop that relays more at once, of some connections one after the other, delays all others as long."""
+    buffers.share_tls_buffer()
+    async with served(protocol, authority, tls) as scene:
+        relayed = []
+        for connection in scene.made.connections:
+            take = connection.channel.from_client
+            connection.channel.from_client = lambda data, take=take: (relayed.append(len(data)), take(data))
+        scene.broker.may_read.set()
+        rest = [flood(writer, bytes(ONE - len(BEGIN)), ONE) for _, writer in scene.clients]
+        await asyncio.gather(*rest, *(reader.readexactly(ONE) for reader, _ in scene.clients))
+    assert sum(relayed) == CLIENTS * (ONE - len(BEGIN))
+    assert max(relayed) <= 64 * KIBIBYTE

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError
 
 from quota.kafka import target as module
 from quota.kafka.target import Target
@@ -76,3 +77,12 @@ def test_the_id_of_a_topic_that_was_changed_just_now_is_not_known(clock, changes
     assert target.topic_ids(["a"], 1.0) == ({"a": "id-of-a"} if known else {})
     clock.ms += 5001
     assert target.topic_ids(["a"], 1.0) == {"a": "id-of-a"}
+
+
+def test_a_topic_that_cannot_be_described_fails_alone(clock):
+    """The others of its call are carried out."""
+    target = changed_at(clock, {}, [])
+    denied = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    target._describe = lambda names, _: ({}, {name: denied for name in names if name == "secret"})  # noqa: SLF001
+    results = target.carry_out([Task(DELETE, TopicMutation(name, 3)) for name in ("a", "secret", "b")], 1.0)
+    assert [(result.name, result.error_code) for result in results] == [("a", 0), ("secret", 29), ("b", 0)]
