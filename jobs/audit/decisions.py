@@ -1,5 +1,6 @@
 """Reads the decisions table: a decision by its id, with its explanation, and the newest ones of a selection."""
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -17,10 +18,11 @@ from jobs.audit.tables import DEAD_LETTERS, DECISIONS
 from quota.admission.order import in_order, position_of
 from quota.errors import NotFound
 from quota.explanation.explanation import Explanation, explain
+from quota.explanation.explanation_text import summarize
 from quota.records.decision import Decision, Outcome
 from quota.records.record import Source
 from quota.settings import Settings
-from quota.text import format_tags, format_time
+from quota.text import format_tags, format_time, format_tokens
 
 _POSITION = {
     "decision_id": ds.field("decision_id"),
@@ -185,10 +187,12 @@ def explain_newest(settings: Settings, selection: Selection) -> tuple[Explanatio
         decisions = AuditedDecisions(settings)
         newest_at = decisions.newest_at()
         newest = decisions.latest(selection, 1)
+        others = newest or decisions.latest(dataclasses.replace(selection, rejected=False), 1)
     if not newest:
         names = {"user": selection.user, "client-id": selection.client_id, "topic": selection.topic}
         whose = format_tags({part: name for part, name in names.items() if name is not None})
-        raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {_reach(settings, newest_at)}")
+        said = "".join(f"the newest is {_summary(other)}; " for other in others)
+        raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {said}{_reach(settings, newest_at)}")
     with read_errors(settings):
         return _explained(settings, newest[0]), newest_at
 
@@ -198,6 +202,13 @@ def _explained(settings: Settings, decision: Decision) -> Explanation:
     if decision.callback is None:
         return explanation
     return replace(explanation, metadata_at=metadata_at(settings, decision.timestamp))
+
+
+def _summary(decision: Decision) -> str:
+    """Return what was decided, how many tokens the bucket had afterwards, and the command that explains it."""
+    left = "" if decision.tokens is None else f", and its bucket had {format_tokens(decision.tokens)} tokens afterwards"
+    what = summarize(decision, decision.timestamp).removesuffix(".")
+    return f"of {format_time(decision.timestamp)}: {what}{left} (mutation-quota explain {decision.decision_id})"
 
 
 def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:

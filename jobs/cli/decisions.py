@@ -1,6 +1,7 @@
 """`mutation-quota decisions` and `mutation-quota explain`: the decisions in the audit's tables."""
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,8 @@ from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.tables import Columns, outcome, print_rows, sender
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
-from quota.text import format_time
-from schemas.documents.records import Decisions
+from quota.text import format_tags, format_time
+from schemas.documents.records import By, Decisions, Order
 
 if TYPE_CHECKING:
     from quota.records.decision import Decision
@@ -33,6 +34,7 @@ _COLUMNS: Columns = {
     "OUTCOME": outcome,
     "THROTTLED": "verdict.throttle_time_ms",
 }
+_HOUR_MS = 3_600_000
 _OPTIONAL = ("TOKENS", "OPERATION", "THROTTLED", "MUTATIONS", "TOPICS")
 
 
@@ -69,8 +71,7 @@ def list_decisions(
         decisions = audited.latest(selection, limit)
         newest_at = audited.newest_at()
 
-    if output.for_people and newest_at is not None and (end is None or newest_at < end):
-        print_text(_format_reach(newest_at), file=sys.stderr)
+    _print_reach(newest_at, end, output)
     output.print_found(
         Decisions(decisions, newest_at),
         lambda: print_rows(decisions, _COLUMNS, optional=_OPTIONAL),
@@ -78,6 +79,65 @@ def list_decisions(
         none="no such decisions" if selection != Selection() else "no decisions yet",
         selected=selection != Selection(),
     )
+
+
+_WHOSE: Mapping[By, Columns] = {
+    "user": {"USER": "user"},
+    "client": {"CLIENT-ID": "client_id"},
+    "bucket": {"BUCKET": lambda usage: format_tags(usage.bucket) or "all without a quota"},
+}
+_USAGE: Columns = {
+    "REQUESTS": "requests",
+    "REQUESTED": "requested",
+    "ADMITTED": "admitted",
+    "REJECTED": "rejected",
+    "SHADOW": lambda usage: usage.shadow_rejected or None,
+    "OBSERVED": lambda usage: usage.observed or None,
+    "WITHDRAWN": lambda usage: usage.withdrawn or None,
+    "LAST": "last_at",
+}
+_SHOWN_IF_GIVEN = ("LAST", "WITHDRAWN", "OBSERVED", "SHADOW")
+
+
+def top(
+    by: Annotated[By, typer.Option(help="What the sums are of.")] = "user",
+    sort: Annotated[Order, typer.Option(help="The sum by which they are sorted, the largest first.")] = "requested",
+    user: User = None,
+    client: Client = None,
+    *,
+    period: PeriodOptions,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Print at most the N largest.")] = 20,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Show who requested the most mutations.
+
+    Sums the requested, admitted and rejected mutations of each user, client-id or bucket, from the audit's tables; by
+    default those of the last hour. SHADOW are admitted ones that a quota in shadow would have rejected, OBSERVED those
+    of observed requests, which the cluster has answered itself, and WITHDRAWN those given back.
+
+    Examples:
+      mutation-quota decisions top --from -1h
+      mutation-quota decisions top --by client --sort rejected --from -1d -o json
+    """
+    settings = where.read()
+    start, end = period.parse()
+    if start is None and end is None:
+        start = now_ms() - _HOUR_MS
+    from jobs.audit.decisions import Selection
+    from jobs.audit.usage import top_usage
+
+    usage = top_usage(settings, Selection(user, client, start=start, end=end), by, sort, limit)
+    _print_reach(usage.newest_at, end, output)
+    output.print_found(
+        usage,
+        lambda: print_rows(usage.top, {**_WHOSE[by], **_USAGE}, optional=_SHOWN_IF_GIVEN),
+        items="top",
+        none=f"no {sort} mutations in that period",
+        selected=True,
+    )
+    if usage.left_out:
+        print(f"and {usage.left_out:,} more (--limit)", file=sys.stderr)
 
 
 def explain(
@@ -128,6 +188,12 @@ def explain(
             print_text(_format_reach(newest_at), file=sys.stderr)
 
     output.print(explanation, lines)
+
+
+def _print_reach(newest_at: int | None, end: int | None, output: OutputOptions) -> None:
+    """Say as of when the audit's tables are, unless this is after the end of the period."""
+    if output.for_people and newest_at is not None and (end is None or newest_at < end):
+        print_text(_format_reach(newest_at), file=sys.stderr)
 
 
 def _format_reach(newest_at: int) -> str:

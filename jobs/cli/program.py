@@ -123,7 +123,10 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
         "config": Group("Show the settings in force, and check them.", {"describe": config.describe}),
         "explain": decisions.explain,
         "report": report.report,
-        "decisions": Group("List the decisions that the audit has stored.", {"list": decisions.list_decisions}),
+        "decisions": Group(
+            "List and sum the decisions that the audit has stored.",
+            {"list": decisions.list_decisions, "top": decisions.top},
+        ),
         "maintain": maintain.maintain,
         "dead-letters": Group(
             "List, describe and resend invalid requests.",

@@ -1,5 +1,7 @@
 """Documents on decisions, dead letters, observed logs, and the audit's tables."""
 
+from typing import Literal, TypeAlias
+
 import msgspec
 
 from quota.records.dead_letter import DeadLetter
@@ -12,6 +14,55 @@ class Decisions(msgspec.Struct, frozen=True):
     decisions: list[Decision]
     """The newest decisions, in the order of their requests: by time, and within a partition by offset."""
     newest_at: int | None = None
+    """The time of the newest request in the audit, of any client, epoch ms: later decisions follow."""
+
+
+By: TypeAlias = Literal["user", "client", "bucket"]
+"""What sums are of."""
+
+Order: TypeAlias = Literal["requested", "admitted", "rejected"]
+"""The sum by which the largest ones are chosen."""
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """The mutations of a user, a client-id or a bucket: of each topic the partitions that it costs.
+
+    Topics that cost nothing do not count: of validate-only requests, and those that a repeated request has paid.
+    """
+
+    user: str | None
+    """The user; null if the sums are of client-ids or buckets."""
+    client_id: str | None
+    """The client-id; null if the sums are of users or buckets."""
+    bucket: dict[str, str] | None
+    """The tags of the bucket, empty for all without a quota; null if the sums are of users or client-ids."""
+    requests: int
+    requested: int
+    """Mutations, admitted or rejected."""
+    admitted: int
+    rejected: int
+    shadow_rejected: int
+    """Of the admitted ones, those that a quota in shadow would have rejected, as it is for all observed requests."""
+    observed: int
+    """Of the requested ones, those of observed requests, which the cluster has answered without a decision."""
+    withdrawn: float
+    """Of the admitted ones, those given back to the bucket, because their requests were withdrawn."""
+    last_at: int
+    """The time of the last request, epoch ms."""
+
+
+class TopUsage(msgspec.Struct, frozen=True):
+    """The output of `decisions top`."""
+
+    top: list[Usage]
+    """The largest sums, the largest first."""
+    left_out: int
+    """The number of smaller sums that --limit left out."""
+    start: int | None = msgspec.field(name="from")
+    """The start of the period, epoch ms; null for none."""
+    end: int | None = msgspec.field(name="to")
+    """The end of the period, not included, epoch ms; null for none."""
+    newest_at: int | None
     """The time of the newest request in the audit, of any client, epoch ms: later decisions follow."""
 
 

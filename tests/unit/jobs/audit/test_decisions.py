@@ -182,6 +182,23 @@ def test_the_last_rejection_of_a_sender_is_explained(settings, tmp_path):
     )
 
 
+@pytest.mark.usefixtures("listed")
+def test_without_a_rejection_what_was_decided_last_is_told(settings, tmp_path):
+    """Bob, who shares the bucket of alice, was admitted with 55 of 55 tokens; a user without a quota has no bucket."""
+    said = run("explain", "--set", f"storage.root={tmp_path}", "--last", "--user", "bob")
+    assert (said.returncode, said.stdout) == (4, "")
+    assert said.stderr.startswith(
+        "mutation-quota: no decision of user 'bob' rejected a topic; the newest is of 2024-10-06T11:59:59.999Z: "
+        "Creating topic 'topic-0' (80 mutations) was admitted: the quota of 5 mutations/s of user 'alice', shared by "
+        "all their client-ids, had 55 mutations left, and its bucket had -25 tokens afterwards "
+        "(mutation-quota explain mutation-requests-0-4); the audit has "
+    )
+    free = msgspec.structs.replace(decided(3, at=NOON, user="zoe", offset=9), quota=None, tokens=None)
+    append_rows(settings, "decisions", decision_row(free))
+    said = run("explain", "--set", f"storage.root={tmp_path}", "--last", "--user", "zoe")
+    assert "was admitted: no quota applied (mutation-quota explain mutation-requests-0-9); the audit" in said.stderr
+
+
 def latest(listed, limit=100, **selection):
     return [(decision.user, decision.source.offset) for decision in listed.latest(Selection(**selection), limit)]
 

@@ -3,12 +3,16 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
+from quota.kafka.timing import now_ms
+from quota.records.decision import Outcome, Repeat, Shadow, Withdrawal
+from quota.records.request import Observed
 from tests.support.factories import decided
 from tests.support.programs import run
 from tests.support.tables import append_rows, decision_row
 
-NOON = 1_728_043_200_000
+NOON, HOUR = 1_728_043_200_000, 3_600_000
 
 
 @pytest.fixture
@@ -58,3 +62,70 @@ def test_a_period_that_the_audit_has_passed_is_complete(listed):
 
 def test_json_has_the_time_of_the_newest_decision_of_all_clients(listed):
     assert json.loads(listed("--user", "alice", "--output", "json").stdout)["newest_at"] == NOON + 1
+
+
+@pytest.fixture
+def used(settings, tmp_path):
+    """Run `decisions top` on requests of three users in an hour, and of dora before it."""
+
+    def row(offset, *partitions, user, at=NOON, **fields):
+        made = decided(*partitions, at=at, user=user, offset=offset, **fields.pop("made", {}))
+        return decision_row(replace(made, **{"user_tag": user} | fields))
+
+    shadow = Shadow(Outcome.REJECTED, [89, 89], 5, 5)
+    rows = [
+        row(1, 30, user="alice", client_id="app"),
+        row(2, 4, 5, user="alice", repeats=Repeat("mutation-requests-0-1", 1)),  # 4 were paid
+        row(3, 70, user="alice", validate_only=True),
+        row(4, 9, user="bob", client_id="app", made={"state": -1.0}),
+        row(5, 50, 7, user="carol", user_tag="", more_tags={"group": "pay"}, shadow=shadow),
+        row(6, 8, user="carol", observed=Observed(NOON, [0], 0, 0), shadow=Shadow(Outcome.ADMITTED, [0], 0, 0)),
+        row(7, 8, user="carol", validate_only=True, withdraws=Withdrawal("mutation-requests-0-6", 8.0)),
+        row(8, 999, user="dora", at=NOON - 1),
+        row(9, 999, user="dora", at=NOON + HOUR),
+    ]
+    append_rows(settings, "decisions", *rows)
+    period = ("--from", str(NOON), "--to", str(NOON + HOUR))
+    return lambda *args: run("decisions", "top", *period, "--set", f"storage.root={tmp_path}", *args, cwd=tmp_path)
+
+
+def test_the_users_with_the_most_mutations_come_first(used):
+    """Repeated and validate-only topics cost nothing; what shadow, a log or a withdrawal adds is told."""
+    lines = [" ".join(line.split()) for line in used().stdout.splitlines()]
+    at = "2024-10-04T12:00:00.000Z"
+    assert lines == [
+        "USER REQUESTS REQUESTED ADMITTED REJECTED SHADOW OBSERVED WITHDRAWN LAST",
+        f"carol 2 65 65 0 57 8 8 {at}",
+        f"alice 2 35 35 0 - - - {at}",
+        f"bob 1 9 0 9 - - - {at}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--by", "client"], [("<none>", 70), ("app", 39)]),
+        (
+            ["--by", "bucket"],
+            [({"group": "pay"}, 57), ({"user": "alice"}, 35), ({"user": "bob"}, 9), ({"user": "carol"}, 8)],
+        ),
+        (["--sort", "rejected"], [("bob", 9)]),
+        (["--sort", "admitted", "--client", "app"], [("alice", 30)]),
+        (["--user", "alice", "--by", "client"], [("app", 30), ("<none>", 5)]),
+        (["--limit", "1"], [("carol", 65)]),
+    ],
+)
+def test_the_sums_are_of_what_is_asked_for(used, options, expected):
+    document = json.loads(used(*options, "--output", "json").stdout)
+    top = [(each["user"] or each["client_id"] or each["bucket"], each["requested"]) for each in document["top"]]
+    assert (top, document["left_out"]) == (expected, 2 if "--limit" in options else 0)
+    assert (document["from"], document["to"], document["newest_at"]) == (NOON, NOON + HOUR, NOON + HOUR)
+
+
+def test_the_last_hour_is_the_default_and_nobody_is_not_found(used, settings, tmp_path):
+    append_rows(settings, "decisions", decision_row(decided(3, at=now_ms() - HOUR // 2, user="zoe", offset=10)))
+    done = run("decisions", "top", "--set", f"storage.root={tmp_path}", "--output", "json", cwd=tmp_path)
+    assert [each["user"] for each in json.loads(done.stdout)["top"]] == ["zoe"]
+    nobody = used("--user", "nobody")
+    assert (nobody.returncode, nobody.stdout) == (4, "")
+    assert nobody.stderr.endswith("mutation-quota: no requested mutations in that period\n")

@@ -115,6 +115,7 @@ PRINTING = {
     "status": [],
     "explain": ["--last"],
     "decisions list": [],
+    "decisions top": ["--from", "-2h"],
     "dead-letters list": [],
     "dead-letters describe": ["mutation-requests-0-7"],
     "dead-letters resend": ["mutation-requests-0-7"],

@@ -151,6 +151,7 @@ WITHOUT_KAFKA = {
     ("buckets", "export"),
     ("buckets", "list"),
     ("decisions", "list"),
+    ("decisions", "top"),
     ("explain",),
     ("maintain",),
     ("observe", "import"),
