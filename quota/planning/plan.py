@@ -1,11 +1,13 @@
 """Plans: the steps from the current quotas to the desired ones."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from quota.errors import BadInput
+from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG, Quota, QuotaRecord
 from quota.text import format_time
 from quota.timeline.change import QuotaChange, altered_together
@@ -36,11 +38,20 @@ class Step:
         return f"{self.sign} {self.record.entity}: {' -> '.join(values) or 'removed'}{later}"
 
 
-def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> list[Step]:
+Scope: TypeAlias = Callable[[QuotaEntity], bool]
+"""Whether a plan may change the quota of an entity."""
+
+
+def everything(_entity: QuotaEntity) -> bool:
+    """Return true: the scope of a plan of all quotas."""
+    return True
+
+
+def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int, scope: Scope = everything) -> list[Step]:
     """Return the steps that make the desired quotas and scheduled changes the only ones from `at` (epoch ms) on.
 
-    A desired record with a time (`effective_at`), which must be after `at`, is a scheduled change. Quotas that are as
-    desired take no step.
+    Those of entities outside of the scope stay. A desired record with a time (`effective_at`), which must be after
+    `at`, is a scheduled change. Quotas that are as desired take no step.
     """
     now, later = [], []
     for record in desired:
@@ -54,12 +65,12 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
                 f"{record.entity}: effective_at {format_time(moment)} is not after {format_time(at)}, "
                 "when the quotas take effect: use a later time, or remove effective_at"
             )
-    present = {change.entity: change.quota for change in timeline.configured(at)}
+    present = {change.entity: change.quota for change in timeline.configured(at) if scope(change.entity)}
     records = {record.entity: record for record in now}
     removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
     steps = [Step(record, present.get(record.entity), record.quota) for record in (*removed, *records.values())]
     changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
-    return changed + _schedule(later, timeline, at, changed)
+    return changed + _schedule(later, timeline, at, changed, scope)
 
 
 def ending(record: QuotaRecord, until: int, timeline: QuotaTimeline, at: int) -> list[QuotaRecord]:
@@ -82,22 +93,25 @@ def ending(record: QuotaRecord, until: int, timeline: QuotaTimeline, at: int) ->
     return [replace(each, altered_by=record.altered_by, comment=record.comment) for each in (*cancelled, end)]
 
 
-def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
+def rollback_plan(
+    past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int, scope: Scope = everything
+) -> list[Step]:
     """Return the steps that restore at `at` the quotas and scheduled changes of the time `then` (both epoch ms)."""
-    desired = [QuotaRecord.of(change.entity, change.quota) for change in past.configured(then)]
-    unscheduled = [step for step in plan(desired, timeline, at) if step.record.effective_at is None]
-    return unscheduled + _schedule(past.scheduled(at), timeline, at, unscheduled)
+    desired = [QuotaRecord.of(each.entity, each.quota) for each in past.configured(then) if scope(each.entity)]
+    unscheduled = [step for step in plan(desired, timeline, at, scope) if step.record.effective_at is None]
+    scheduled = (change for change in past.scheduled(at) if scope(change.entity))
+    return unscheduled + _schedule(scheduled, timeline, at, unscheduled, scope)
 
 
 def _schedule(
-    desired: Iterable[QuotaChange], timeline: QuotaTimeline, at: int, unscheduled: Iterable[Step]
+    desired: Iterable[QuotaChange], timeline: QuotaTimeline, at: int, unscheduled: Iterable[Step], scope: Scope
 ) -> list[Step]:
     """Return the steps that make these changes the only ones scheduled for later than `at` (epoch ms).
 
     A scheduled change of a part stays where the whole is desired that results from it, unless something before it
     changes, now or at a scheduled time.
     """
-    present = {(change.entity, change.moment): change for change in timeline.scheduled(at)}
+    present = {(change.entity, change.moment): change for change in timeline.scheduled(at) if scope(change.entity)}
     wanted = {(change.entity, change.moment): change for change in desired}
     before, after = ({key: change.quota for key, change in changes.items()} for changes in (present, wanted))
     moved = {step.record.entity for step in unscheduled} | {entity for (entity, _), _ in before.items() ^ after.items()}

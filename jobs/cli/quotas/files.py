@@ -1,6 +1,8 @@
 """Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
 
+import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,11 +23,11 @@ from jobs.cli.options import (
 )
 from jobs.cli.output import OutputOptions, print_warnings
 from jobs.cli.quotas.changes import change_log, prepare_quota_topic, read_log
-from jobs.cli.quotas.kafka_configs import kafka_configs_command
+from jobs.cli.quotas.kafka_configs import Part, kafka_configs_command
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
-from quota.planning.plan import plan, rollback_plan
+from quota.planning.plan import Scope, everything, plan, rollback_plan
 from quota.planning.quota_file import read_quota_file, write_quota_file
 from quota.planning.warnings import quota_warnings, rate_warnings
 from quota.records.entity import QuotaEntity
@@ -40,6 +42,17 @@ QuotaFile = Annotated[
     typer.Argument(metavar="FILE", help="File with all quotas, as quotas export and describe print them; - for stdin."),
 ]
 
+
+_ONLY = re.compile(r"\s*(users|clients)\s*[:=]\s*(.*\S)\s*", re.DOTALL)
+
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="'users: GLOB'",
+        help="Leave all other quotas alone: only those of users whose names match, as in 'users: team-a-*', or of "
+        "client-ids, as in 'clients: etl-?'. 'users: <default>' is the default. Repeatable.",
+    ),
+]
 
 Format = Literal["yaml", "kafka-configs"]
 """The format that `export` prints."""
@@ -79,6 +92,7 @@ def validate(
 
 def apply(
     file: QuotaFile,
+    only: Only = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
     *,
@@ -90,13 +104,16 @@ def apply(
 
     Shows the changes as a diff and asks for confirmation: + for a quota to add, ~ for one to change and - for one to
     remove. Removes the quotas that are not in the file, and cancels scheduled changes that are not in it. The output of
-    quotas describe as YAML, JSON or JSON lines is such a file.
+    quotas describe as YAML, JSON or JSON lines is such a file. With --only, several teams have a file each.
 
     Examples:
       mutation-quota quotas apply quotas.yaml --dry-run
-      mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
+      mutation-quota quotas apply team-a.yaml --only 'users: team-a-*' --yes
     """
+    scope = _parse_only(only)
     records = read_quota_file(read_whole(file), str(file))
+    if outside := next((record.entity for record in records if not scope(record.entity)), None):
+        raise BadInput(f"{file}: {outside} is not among --only {', '.join(only or ())}")
     moment = parse_effective_at(effective_at)
     confirmation.check(output)
     settings = kafka.read()
@@ -104,13 +121,16 @@ def apply(
         prepare_quota_topic(settings)
     log = read_log(settings)
     entities = _entities(record for record in records if record.effective_at is None)
-    print_warnings(quota_warnings(_entities(records), entities, of=entities) + _rate_warnings(records))
-    steps = plan(records, log.timeline, log.now if moment is None else moment)
+    at = log.now if moment is None else moment
+    others = [change.entity for change in log.timeline.configured(at) if not scope(change.entity)]
+    print_warnings(quota_warnings(_entities(records), entities + others, of=entities) + _rate_warnings(records))
+    steps = plan(records, log.timeline, at, scope)
     change_log(settings, log, steps, moment, comment, confirmation=confirmation, output=output)
 
 
 def rollback(
     at: Annotated[str, time_option("--at", help=f"Point in time: {A_TIME}, -2h.")],
+    only: Only = None,
     comment: Comment = None,
     remove_all: Annotated[
         bool, typer.Option("--remove-all", help="Remove all quotas if the quota log begins later than --at.")
@@ -129,7 +149,7 @@ def rollback(
       mutation-quota quotas rollback --at -1h --dry-run
       mutation-quota quotas rollback --at 2026-11-21T14:00 --yes
     """
-    past = parse_time("--at", at)
+    scope, past = _parse_only(only), parse_time("--at", at)
     if past > now_ms():
         raise BadInput(f"--at {at}: this time is in the future")
     confirmation.check(output)
@@ -154,7 +174,7 @@ def rollback(
     for entry in log.entries:
         if entry.timestamp <= past:
             past_timeline.add(to_change(entry.record, entry.timestamp))
-    steps = rollback_plan(past_timeline, past, log.timeline, log.now)
+    steps = rollback_plan(past_timeline, past, log.timeline, log.now, scope)
     reason = comment or f"rollback to {format_time(past)}"
     change_log(settings, log, steps, None, reason, confirmation=confirmation, output=output)
 
@@ -164,6 +184,7 @@ def export(
         Format, typer.Option("--format", help="YAML for quotas apply, or commands for kafka-configs.sh.")
     ] = "yaml",
     at: At = None,
+    only: Only = None,
     *,
     file: FileOptions,
     output: OutputOptions,
@@ -179,12 +200,15 @@ def export(
       mutation-quota quotas export --output-file quotas.yaml
       mutation-quota quotas export --format kafka-configs --at -1d
     """
-    moment = None if at is None else parse_time("--at", at)
+    scope, moment = _parse_only(only), None if at is None else parse_time("--at", at)
     file.check(output)
     settings = kafka.read()
     log = read_log(settings)
     as_of = log.now if moment is None else moment
-    configured, scheduled = log.timeline.configured(as_of), log.timeline.scheduled(as_of)
+    configured, scheduled = (
+        [change for change in changes if scope(change.entity)]
+        for changes in (log.timeline.configured(as_of), log.timeline.scheduled(as_of))
+    )
     if scheduled:
         left_out = f"{plural(len(scheduled), 'scheduled change')} left out"
         print_warnings([f"{left_out}, and cancelled by quotas apply with such a file; quotas describe -o yaml has all"])
@@ -198,6 +222,24 @@ def export(
     else:
         file.write("".join(commands()))
     file.print_written(output, plural(len(configured), "quota"), quota_count=len(configured))
+
+
+def _parse_only(texts: list[str] | None) -> Scope:
+    """Return the scope that the values of `--only` describe together; without any, everything."""
+    if texts is None:
+        return everything
+    matches = [_ONLY.fullmatch(text) for text in texts]
+    for text, match in zip(texts, matches, strict=True):
+        if match is None:
+            raise BadInput(f"--only {text!r}: expected 'users: GLOB' or 'clients: GLOB', such as 'users: team-a-*'")
+    globs = [(match[1], match[2]) for match in matches if match]
+
+    def is_matched(part: Part, glob: str) -> bool:
+        return fnmatchcase(part, glob) if isinstance(part, str) else part is None and glob == "<default>"
+
+    return lambda entity: any(
+        is_matched(entity.user if kind == "users" else entity.client_id, glob) for kind, glob in globs
+    )
 
 
 def _entities(records: Iterable[QuotaRecord]) -> list[QuotaEntity]:
