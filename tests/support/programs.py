@@ -62,16 +62,13 @@ def command_line(*args, constants=None):
 def run(*args, cwd=None, spark=None, terminal=False):
     """Run a command to its end in this process, and return it as if it were a completed process; see `run_process`.
 
-    With `terminal`, its streams say that they are one.
-
-    It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
+    With `terminal`, its streams say that they are one. It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
     afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own, or
     a session as `spark`, which it uses instead; its own settings of Spark then have no effect.
     """
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
-    output, errors, code = _Stream(), _Stream(), 0
-    output.isatty = errors.isatty = lambda: terminal
+    output, errors, code = _Stream(terminal), _Stream(terminal), 0
     with ExitStack() as stack:
         stack.enter_context(_program_state())
         if cwd:
@@ -97,10 +94,14 @@ def run_process(*args, cwd=None):
 
 
 class _Stream(io.TextIOWrapper):
-    """A standard stream that is no terminal, in memory."""
+    """A standard stream in memory, which may say that it is a terminal."""
 
-    def __init__(self):
+    def __init__(self, is_terminal):
         super().__init__(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
+        self._is_terminal = is_terminal
+
+    def isatty(self):
+        return self._is_terminal
 
     def text(self):
         """Return what was written."""
