@@ -5,22 +5,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
-from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem, copy_files
+from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem
 
 from jobs.audit.tables import TableSpec, TableStore, open_known
 from jobs.storage.stored_files import one_line
+from jobs.storage.whole_file import whole_file
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
 from quota.settings import Settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
+_BLOCK_BYTES = 2**20
 _MEMORY = "1GB"
 """The memory of DuckDB, above which it uses a temporary folder, because jobs may run on the same machine."""
 
@@ -72,10 +75,15 @@ class AuditTable:
             return
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
             copies = {name: f"{folder}/{number}.parquet" for number, name in enumerate(dataset.files)}
-            with self._store.errors(self._table):
-                for name, copy in copies.items():
-                    copy_files(name, copy, files, LocalFileSystem(), use_threads=False)
+            for name, copy in copies.items():
+                with whole_file(Path(copy)) as out:
+                    out.writelines(self._blocks(files, name))
             yield list(copies.values())
+
+    def _blocks(self, files: FileSystem, name: str) -> Iterator[bytes]:
+        with self._store.errors(self._table), files.open_input_stream(name) as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                yield block
 
     def at(self, source: Source) -> pa.Table:
         """Return the rows of one record, whose date is not known; read within `read_errors`."""

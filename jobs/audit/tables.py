@@ -101,6 +101,9 @@ _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
 _CONFLICT = re.compile("concurrent|Failed to commit|version already exists", re.IGNORECASE)
 """In errors of commits that another program was quicker than."""
 
+_TEMPORARY = "duckdb_temp"
+"""In errors of DuckDB's temporary files."""
+
 _RUN_AGAIN = "another program has changed the table meanwhile: run it again"
 
 
@@ -137,6 +140,8 @@ class TableStore:
             raise MutationQuotaError(f"{root}/{path} cannot be written: {one_line(text)}{advice}") from None
         except (DeltaError, OSError, pa.ArrowInvalid, *others) as error:
             text = str(error) or type(error).__name__
+            if _TEMPORARY in text:
+                raise MutationQuotaError(f"a temporary file is not written, see TMPDIR: {one_line(text)}") from None
             raise store_error(root, path, "cannot be read or written", text) from None
 
     def has(self, table: TableSpec) -> bool:

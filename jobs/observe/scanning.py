@@ -16,6 +16,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
+from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, BadRecord
 from quota.observation.layouts import MARK, CutOff, LogTime, is_wrapped, join
 from quota.observation.request_log import PATTERN, LoggedRequest, has_results, mutation_lines, read_line
@@ -72,9 +73,11 @@ def saved(file: Path, folder: Path) -> Path:
         return file
     copy = folder / f"{len(list(folder.iterdir()))}.piped"
     try:
-        with copy.open("wb") as out, nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as pipe:
+        with whole_file(copy) as out, nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as pipe:
             shutil.copyfileobj(pipe, out)
     except OSError as error:
+        if error.filename not in {None, str(file)}:
+            raise  # of the copy
         raise BadInput(f"{file}: {error.strerror}") from None
     return copy
 

@@ -1,14 +1,16 @@
 """Decisions out of the tables, without Spark: one with its explanation, and the newest of a selection."""
 
 import json
+from pathlib import Path
 from unittest.mock import Mock
 
 import duckdb
 import msgspec
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, read_answers
-from jobs.audit.reader import open_table
+from jobs.audit.reader import open_table, read_errors
 from jobs.audit.tables import DECISIONS
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
@@ -17,6 +19,7 @@ from quota.records.quota_log import Window
 from quota.records.record import Source
 from quota.settings import load_settings
 from tests.support.factories import decide_all, decided, resolved
+from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 from tests.support.tables import append_rows, decision_row, quota_change_row
 
@@ -223,6 +226,26 @@ def test_the_newest_of_a_partition_are_last_also_after_its_clock_was_set_back_an
 )
 def test_a_selection_excludes_other_decisions(listed, selection, expected):
     assert [offset for _, offset in latest(listed, **selection)] == expected
+
+
+def test_a_full_disk_of_temporary_files_is_no_error_of_the_table(settings, tmp_path, monkeypatch):
+    """A table in an object store is copied, and DuckDB sorts in files of its own."""
+    append_rows(settings, "decisions", decision_row(decided(3, at=NOON)))
+    table = open_table(settings, DECISIONS)
+    (stored,) = tmp_path.glob("tables/decisions/*/*.parquet")
+    monkeypatch.setattr(table, "dataset", lambda *_: Mock(filesystem=LocalFileSystem(), files=[str(stored)]))
+    with table.files() as copies:
+        assert [Path(copy).read_bytes() for copy in copies] == [stored.read_bytes()]
+    fill_disk(monkeypatch)
+    with pytest.raises(OSError, match="No space left") as raised, table.files():
+        pass
+    assert raised.value.filename.endswith("/0.parquet")
+    sorting = duckdb.IOException('IO Error: Could not write file "/tmp/x/duckdb_temp_storage-0.tmp": No space left')
+    with (
+        pytest.raises(MutationQuotaError, match=r"^a temporary file is not written, see TMPDIR: IO Error"),
+        read_errors(settings),
+    ):
+        raise sorting
 
 
 @pytest.mark.parametrize(

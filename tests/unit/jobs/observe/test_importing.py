@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from jobs.observe.importing import import_logs
 from quota.errors import BadInput
 from quota.settings.jobs import ObserveSettings
 from tests.support.checkout import CHECKOUT
+from tests.support.full_disk import fill_disk
 from tests.support.request_log import created, deleted, fetched
 from tests.support.wrapped_logs import AT, LAYOUTS, WRAPPERS
 
@@ -41,6 +43,14 @@ def at(second, ms=0):
 
 def names(requests):
     return [topic["name"] for request in requests for topic in request["topics"]]
+
+
+def test_a_full_disk_of_temporary_files_is_no_error_of_a_log_in_a_pipe(tmp_path, monkeypatch):
+    fill_disk(monkeypatch)
+    monkeypatch.setattr("sys.stdin", Mock(buffer=io.BytesIO(b"a line")))
+    with pytest.raises(OSError, match="No space left") as raised:
+        scanning.saved(Path("-"), tmp_path)
+    assert raised.value.filename == f"{tmp_path}/0.piped"
 
 
 def test_requests_of_several_logs_come_in_the_order_in_which_they_were_received(tmp_path):
