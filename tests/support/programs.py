@@ -62,9 +62,10 @@ def command_line(*args, constants=None):
 def run(*args, cwd=None, spark=None, terminal=False):
     """Run a command to its end in this process, and return it as if it were a completed process; see `run_process`.
 
-    With `terminal`, its streams say that they are one. It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
-    afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own, or
-    a session as `spark`, which it uses instead; its own settings of Spark then have no effect.
+    With `terminal`, its streams say that they are one. It is `main` of the program, with its own arguments, streams,
+    log and folder; signals, variables and warnings are afterwards as before. Only the main thread can do it, and a
+    command that starts Spark needs a process of its own, or a session as `spark`, which it uses instead; its own
+    settings of Spark then have no effect.
     """
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
