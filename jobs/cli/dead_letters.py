@@ -2,7 +2,8 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +66,7 @@ def list_letters(
     settings = kafka.read()
     matched = 0
 
-    def counted() -> "Iterator[StoredDeadLetter]":
+    def counted() -> "Generator[StoredDeadLetter, None, None]":
         nonlocal matched
         for letter in _read_matching(settings, span, error):
             matched += 1
@@ -171,11 +172,11 @@ def _question(requests: "Sequence[MutationRequest]") -> str:
 
 def _read_matching(
     settings: Settings, period: tuple[int | None, int | None], error: str | None
-) -> "Iterator[StoredDeadLetter]":
+) -> "Generator[StoredDeadLetter, None, None]":
     from quota.kafka.dead_letters import read_dead_letters
 
     start, end = period
-    for dead_letter in read_dead_letters(settings):
+    for dead_letter in read_dead_letters(settings, start):
         is_in_period = dead_letter.at >= (start or 0) and (end is None or dead_letter.at < end)
         if is_in_period and (error or "") in dead_letter.letter.error:
             yield dead_letter
@@ -189,11 +190,12 @@ def _position(stored: "StoredDeadLetter") -> tuple[int, str, int, int]:
 def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    letters = {
-        dead_letter.letter_id: dead_letter
-        for dead_letter in read_dead_letters(settings)
-        if dead_letter.letter_id in ids
-    }
+    letters, missing = {}, {*ids}
+    with closing(read_dead_letters(settings)) as found:
+        while missing and (dead_letter := next(found, None)):
+            if dead_letter.letter_id in missing:
+                missing.remove(dead_letter.letter_id)
+                letters[dead_letter.letter_id] = dead_letter
     for letter_id in ids:
         if letter_id not in letters:
             raise NotFound(f"{letter_id}: no such dead letter in {settings.topics.dead_letters}; see dead-letters list")

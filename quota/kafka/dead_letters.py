@@ -1,6 +1,6 @@
 """Reading dead letters, and sending their records again."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,6 +16,9 @@ from quota.records.record import Record, Source
 from quota.records.request import MutationRequest
 from quota.settings import Settings
 from quota.text import plural
+
+_CLOCKS_MS = 3_600_000
+"""By how much the clocks of brokers may differ; what is read in vain is not listed."""
 
 _BLOCK = 1024
 """The number of positions that one integer of a set represents."""
@@ -36,13 +39,17 @@ class StoredDeadLetter:
         return str(self.letter.source)
 
 
-def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
-    """Yield each dead letter that is still in its topic, once."""
+def read_dead_letters(settings: Settings, since: int | None = None) -> Generator[StoredDeadLetter, None, None]:
+    """Yield each dead letter that is still in its topic, once; with `since` (epoch ms), none of much earlier records.
+
+    A dead letter is written after its record, by the clock of another broker.
+    """
+    earliest = None if since is None else since - _CLOCKS_MS
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
     seen = _Positions()
     skipped = Skipped("a dead letter")
     with cluster_errors(f"read {topic} at {connection}", connection):
-        for message in read_topic(connection, topic, settings.kafka.timeout_seconds):
+        for message in read_topic(connection, topic, settings.kafka.timeout_seconds, since=earliest):
             try:
                 letter = read_dead_letter(message.value())
             except BadRecord as error:

@@ -93,6 +93,16 @@ def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds:
     return int(first), int(end)
 
 
+def start_offset(consumer: Consumer, partition: TopicPartition, since: int | None, timeout_seconds: float) -> int:
+    """Return the first offset from `since` (epoch ms) on, or the end of a partition."""
+    first, end = offset_range(consumer, partition, timeout_seconds)
+    if since is None:
+        return end
+    wanted = TopicPartition(partition.topic, partition.partition, max(since, 0))
+    (start,) = consumer.offsets_for_times([wanted], timeout_seconds)
+    return max(start.offset, first) if start.offset >= 0 else end
+
+
 def make_consumer(connection: Connection, group: str, overrides: Mapping[str, str | float] | None = None) -> Consumer:
     """Return a consumer for partitions that are assigned by hand. It reports the end of a partition as an error.
 
@@ -121,12 +131,17 @@ def message_source(message: Message) -> Source:
 
 
 def read_topic(
-    connection: Connection, topic: str, timeout_seconds: float, max_per_partition: int | None = None
+    connection: Connection,
+    topic: str,
+    timeout_seconds: float,
+    max_per_partition: int | None = None,
+    since: int | None = None,
 ) -> Iterator[Message]:
     """Yield the records of a topic up to its current end, in order within a partition.
 
-    With `max_per_partition`, only the latest offsets of each partition are read. The time limit is that of each call
-    for metadata and offsets, and of the longest wait for a record.
+    With `max_per_partition`, only the latest offsets of each partition are read; with `since` (epoch ms), only from the
+    first record that has this time on. The time limit is that of each call for metadata and offsets, and of the longest
+    wait for a record.
     """
     consumer = make_consumer(connection, _GROUP)
     try:
@@ -134,6 +149,8 @@ def read_topic(
         for partition in topic_partitions(consumer, topic, timeout_seconds):
             first, end = offset_range(consumer, TopicPartition(topic, partition), timeout_seconds)
             start = first if max_per_partition is None else max(first, end - max_per_partition)
+            if since is not None:
+                start = start_offset(consumer, TopicPartition(topic, partition), since, timeout_seconds)
             starts.append(TopicPartition(topic, partition, start))
         consumer.assign(starts)
         unfinished = {start.partition for start in starts}

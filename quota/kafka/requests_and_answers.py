@@ -20,8 +20,8 @@ from quota.kafka.reading import (
     Skipped,
     make_consumer,
     message_source,
-    offset_range,
     poll_batch,
+    start_offset,
     topic_partitions,
 )
 from quota.kafka.timing import Every
@@ -248,21 +248,11 @@ class AnswerReader:
                     if (topic, partition) not in self._positions:
                         start = TopicPartition(topic, partition, OFFSET_BEGINNING)
                         if since != 0:
-                            start.offset = self._start(start, since, seconds)
+                            start.offset = start_offset(consumer, start, since, seconds)
                         new.append(start)
             if new:
                 consumer.incremental_assign(new)
                 self._positions |= {(start.topic, start.partition): start.offset for start in new}
-
-    def _start(self, partition: TopicPartition, since: int | None, seconds: float) -> int:
-        """Return the end of a partition, or the first offset from `since` (epoch ms) on."""
-        consumer = self._kept.client
-        first, end = offset_range(consumer, partition, seconds)
-        if since is None:
-            return end
-        wanted = TopicPartition(partition.topic, partition.partition, since)
-        (start,) = consumer.offsets_for_times([wanted], seconds)
-        return max(start.offset, first) if start.offset >= 0 else end
 
 
 def rejected_id(letter: DeadLetter, topic: str) -> str | None:

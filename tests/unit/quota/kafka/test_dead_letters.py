@@ -44,7 +44,8 @@ def letter_at(partition, offset):
 def test_each_dead_letter_is_read_once_and_a_flood_of_them_takes_little_memory(base_settings, monkeypatch):
     """A crash of the job writes copies, and anybody may write what is no dead letter."""
 
-    def messages(*_):
+    def messages(*_, since):
+        assert since is None
         for start in range(0, 20_000, 500):
             for offset in [*range(start, start + 500), *range(start, start + 500)]:
                 yield Message("letters", 0, 0, None, letter_at(offset % 2, offset // 2 + 2**40))
