@@ -74,7 +74,9 @@ class LastDecision:
         place, last = self._order.place(position_of(decision)), self.decision
         if place >= self._place:
             self._place, self.decision = place, decision
-        if decision.bucket_at == last.bucket_at and decision.tokens is not None and last.tokens is not None:
+        if decision.tokens is None or last.tokens is None or decision.tokens == last.tokens:
+            return
+        if decision.bucket_at == last.bucket_at:
             self.decision = replace(self.decision, tokens=min(decision.tokens, last.tokens))
 
 
