@@ -42,9 +42,9 @@ def claimed_deployment(
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if name != AUDIT else [])]
     queries = [AUDIT] if name == AUDIT else [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])]
     settings.kafka.security.java()  # raises if Spark's own clients have no login
-    check_root(settings, queries)
+    known = check_root(settings, queries)
     admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
-    topic_ids = _prepare(settings, needed, admin)
+    topic_ids = _prepare(settings, needed, admin, known.topics)
     with ExitStack() as stack:
         spark = stack.enter_context(spark_session(settings, name, log))
         with query_errors(queries[0]):
@@ -55,12 +55,15 @@ def claimed_deployment(
         yield replace(session, deployment=deployment)
 
 
-def check_root(settings: Settings, queries: Sequence[str]) -> None:
-    """Check a storage root before Spark is started, as far as this is possible within a second."""
+def check_root(settings: Settings, queries: Sequence[str]) -> Deployment:
+    """Check a storage root before Spark is started, and return what it belongs to, as far as a second allows it."""
     check_store(settings)
-    if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
-        for query in queries:
-            check_free(stored_files(settings, QUICK), query)
+    if not settings.storage.is_s3 and "://" in settings.storage.root:  # only Hadoop may support other schemes
+        return Deployment()
+    files = stored_files(settings, QUICK)
+    for query in queries:
+        check_free(files, query)
+    return Deployment.read(files)
 
 
 @contextmanager
@@ -79,7 +82,19 @@ def hold_leases(session: DeploymentSession, queries: Sequence[str], *, take_over
         yield
 
 
-def _prepare(settings: Settings, needed: Sequence[str], admin: TopicAdmin) -> dict[str, str]:
+def _prepare(settings: Settings, needed: Sequence[str], admin: TopicAdmin, known: Mapping[str, str]) -> dict[str, str]:
+    """Prepare topics, and return their ids. One that the root knows is not created again, for which it would be wrong.
+
+    A broker that has just started may not know the topic yet.
+    """
+    deadline = Deadline(settings.kafka.timeout_seconds)
+    while gone := sorted((known.keys() & set(needed)) - admin.layout().topics.keys()):
+        if deadline.has_passed:
+            raise TopicGone(
+                f"topic {gone[0]}, which {settings.storage.root} belongs to, was deleted, or this principal may not "
+                "describe it; set another storage.root, or move its checkpoints and tables away"
+            )
+        time.sleep(_RETRY_SECONDS)
     return {name: topic.topic_id for name, topic in prepare_topics(settings, needed, admin).items()}
 
 
@@ -95,7 +110,7 @@ def _claim(session: DeploymentSession, topic_ids: Mapping[str, str], needed: Seq
             if deadline.has_passed:
                 raise
             time.sleep(_RETRY_SECONDS)
-            topic_ids = _prepare(settings, needed, session.topics)
+            topic_ids = _prepare(settings, needed, session.topics, {})
         else:
             break
     if settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):

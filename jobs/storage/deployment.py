@@ -15,7 +15,7 @@ _VERSIONS = "deployment"
 
 
 class TopicGone(MutationQuotaError):
-    """A user's topic was deleted, or the broker that responded does not know it yet."""
+    """A topic was deleted, or the broker that responded does not know it yet."""
 
 
 @dataclass(frozen=True, slots=True)

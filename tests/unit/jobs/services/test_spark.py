@@ -4,6 +4,7 @@ import json
 import os
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -16,8 +17,9 @@ from jobs.services.spark import claimed_deployment, hold_leases
 from jobs.services.streaming import run_enforce
 from jobs.spark.failures import with_operator_advice
 from jobs.storage import files as storage_files
+from jobs.storage.deployment import Deployment
 from jobs.storage.files import DeploymentSession
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, reject
 from tests.support.object_store import store_settings
@@ -77,6 +79,34 @@ def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_starte
         pytest.fail("there is no login")
 
 
+def admin_that_sees(*topics):
+    """Return an admin client whose cluster has these topics, one list after the other, and then the last one."""
+    layouts = [SimpleNamespace(topics=dict.fromkeys(names)) for names in topics]
+    return SimpleNamespace(layout=lambda: layouts.pop(0) if layouts[1:] else layouts[0])
+
+
+@pytest.mark.parametrize(
+    ("seen", "prepared"),
+    [([["mutation-decisions"]], False), ([["mutation-decisions"], ["mutation-decisions", "mutation-requests"]], True)],
+)
+def test_a_topic_that_the_root_belongs_to_is_not_created_again_and_a_broker_may_learn_of_it_late(
+    seen, prepared, tmp_path, monkeypatch
+):
+    """It would not be the topic of the root, and the job could not use it."""
+    (tmp_path / "deployment").mkdir()
+    topics = {"mutation-requests": "A", "mutation-decisions": "B", "mutation-results": "C"}
+    (tmp_path / "deployment" / "1").write_text(json.dumps({"topics": topics}))
+    settings = load_settings(
+        [f"storage.root={tmp_path}", "kafka.timeout_seconds=0.5"], environment={}, with_default_file=False
+    )
+    monkeypatch.setattr(module, "TopicAdmin", lambda *_: admin_that_sees(*seen))
+    monkeypatch.setattr(module, "prepare_topics", Mock(side_effect=ClusterError("it prepares them")))
+    message = f"topic mutation-requests, which {tmp_path} belongs to, was deleted"
+    expected = "it prepares them" if prepared else message
+    with pytest.raises(MutationQuotaError, match=f"^{expected}"), claimed_deployment(settings, "enforce"):
+        pytest.fail("it starts")
+
+
 ENDED = (
     "enforce failed: java.net.ConnectException: open on s3a://bucket/root: Connection refused; "
     "see docs/reference/errors.md#spark"
@@ -117,7 +147,8 @@ def ending(settings):
 def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatch):
     monkeypatch.setattr(module, "open_files", reject)
     monkeypatch.setattr(module, "spark_session", lambda *_: nullcontext())
-    monkeypatch.setattr(module, "check_root", lambda *_: None)
+    monkeypatch.setattr(module, "check_root", lambda *_: Deployment())
+    monkeypatch.setattr(module, "TopicAdmin", lambda *_: admin_that_sees([]))
     monkeypatch.setattr(module, "prepare_topics", lambda *_: {})
     with ending(settings), claimed_deployment(settings, "enforce"):
         pytest.fail("there is no session")
