@@ -10,6 +10,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
 
 from jobs.buckets.store import capture_buckets, restore_buckets
 from jobs.storage.files import DeploymentSession, open_files
@@ -159,8 +160,11 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     assert files() == {"date=2026-11-12": 1, "date=2026-11-21": 4}
     table = DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
     table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    with DeltaStorageHandler(table.table_uri, settings.storage.deltalake()).open_output_stream("export.csv") as export:
+        export.write(b"an operator's own")
     assert maintain()["files_removed"] == 4
     assert files() == {"date=2026-11-21": 1}
+    assert "export.csv" in stored_files(settings).names("tables/decisions")
     assert sorted(row["source"]["offset"] for row in read_table(settings, "decisions")) == [1, 2, 3]
 
 
