@@ -18,6 +18,7 @@ from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.broker_calls import FAILURES, connected, log_in
 from quota.kafka.brokers.tokens import failure_reason
+from quota.kafka.timing import Every
 from quota.settings.connection import Security
 from quota.wire.described import METADATA_VERSION
 from quota.wire.protocol import Address, ApiKey, Protocol
@@ -28,6 +29,8 @@ CLIENT_ID = "mutation-quota-gateway"
 """The client-id of the gateway's own connections."""
 CHECK_SECONDS = 10.0
 """The time between two looks at the brokers."""
+_RETRY_SECONDS = 1.0
+"""The same for a broker that does not respond."""
 _ANSWER_SECONDS = 5.0
 _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
@@ -213,29 +216,31 @@ def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
 async def follow_brokers(
     brokers: Mapping[int, Address], encryption: Encryption, protocol: Protocol, stats: GatewayStats
 ) -> None:
-    """Regularly record in `stats` whether one of the brokers, by their ports, responds, until cancelled.
+    """Regularly record in `stats` which of the brokers, by their ports, respond, until cancelled.
 
-    One broker that responds is enough: clients notice themselves which brokers are unavailable.
+    One that does not is checked each second, because the connections to its port lead to another one until it does.
     """
+    check_all = Every(CHECK_SECONDS)
     while True:
-        try:
-            context = await encryption.context_for(encryption.own)
-            stats.broker_failure = await broker_failure(list(brokers.values()), context, protocol)
-        except Exception as error:  # noqa: BLE001 nobody else would see that it ended
-            stats.broker_failure = f"{type(error).__name__}: {error}"
-        await asyncio.sleep(CHECK_SECONDS)
+        all_are_due = check_all.is_due()
+        due = [port for port in brokers if all_are_due or stats.broker_failures.get(port)]
+        failures = await asyncio.gather(*(broker_failure(brokers[port], encryption, protocol) for port in due))
+        for port, failure in zip(due, failures, strict=True):
+            stats.set_broker(port, failure)
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:
-    """Return the reason why no broker responds; an empty string if one does. Brokers are tried one after the other.
+async def broker_failure(broker: Address, encryption: Encryption, protocol: Protocol) -> str:
+    """Return the reason why a broker does not respond, with its address; an empty string if it does.
 
     ApiVersions is requested, which needs no login.
     """
-    failures = []
-    for broker in brokers:
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, CLIENT_ID):
-                return ""
-        except FAILURES as error:
-            failures.append(f"{broker[0]}:{broker[1]}: {failure_reason(error)}")
-    return "; ".join(failures)
+    try:
+        context = await encryption.context_for(encryption.own)
+        async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, CLIENT_ID):
+            return ""
+    except FAILURES as error:
+        reason = failure_reason(error)
+    except Exception as error:  # noqa: BLE001 nobody else would see that the checks ended
+        reason = repr(error)
+    return f"{broker[0]}:{broker[1]}: {reason}"

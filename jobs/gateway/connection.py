@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator
+from random import random
 from typing import Any, cast
 
 from jobs.gateway.brokers import BrokerConnection, keep_alive, not_closing
 from jobs.gateway.buffers import HELD_BYTES, Buffers, buffered_bytes, limit_unsent
 from jobs.gateway.encryption import Encryption
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesCall, RatesReply
 from quota.gateway.context import GatewayContext
 from quota.gateway.pipeline import ChannelError
 from quota.kafka.awaited_decisions import AwaitedDecisions
+from quota.kafka.brokers.tokens import failure_reason
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import now_monotonic_ms
 from quota.records.decision_request import DecisionReply, DecisionRequest
@@ -23,6 +26,8 @@ from quota.wire.protocol import Address
 _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
+_CONNECT_AGAIN_SECONDS = 0.5
+"""The same for a broker that did not respond before: if it is back, its own clients have to reach it."""
 _COMMENT = "AlterClientQuotas at the gateway"
 """The comment of the changes of quotas that clients make."""
 
@@ -34,7 +39,6 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_address",
         "_awaited",
         "_broker",
         "_broker_is_slow",
@@ -52,13 +56,18 @@ class ClientConnection(asyncio.Protocol):
         "channel",
         "closing_at",
         "peer",
+        "port",
         "request_at",
+        "stands_in",
         "started_at",
     )
 
-    def __init__(self, host: "Connections", broker: Address, peer: str) -> None:
+    def __init__(self, host: "Connections", port: int, peer: str) -> None:
         self._host = host
-        self._address = broker
+        self.port = port
+        """The port of the gateway to which the client has connected."""
+        self.stands_in = False
+        """Whether the connection leads to another broker than the one behind this port."""
         self._transport: asyncio.Transport | None = None
         self._broker: BrokerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -329,13 +338,17 @@ class ClientConnection(asyncio.Protocol):
     async def _connect_to_broker(self) -> None:
         broker = BrokerConnection(self.from_broker, self._broker_left, self.set_broker_slow)
         try:
-            await self._host.connect(broker, self._address, self._certificate)
-        except (OSError, ValueError, MutationQuotaError) as error:  # a host name may be invalid, or the issuer
-            self.close("broker", f"the broker cannot be reached: {error}")
+            self.stands_in = not await self._host.connect(broker, self.port, self._certificate)
+        except (OSError, ValueError, MutationQuotaError) as error:  # the issuer may be unusable
+            self.close("broker", f"no broker can be reached: {error}")
             return
         self._broker = broker
         if self._transport is None:
             broker.close()
+            return
+        if self.stands_in:
+            self.run(self.channel.stand_in, self.port)
+        if self.closing_at is not None:
             return
         pending, self._pending = self._pending, []
         for data in pending:
@@ -366,6 +379,8 @@ class Connections:
         self.rates = rates
         self.encryption = encryption
         self.buffers = Buffers()
+        self.brokers: dict[int, Address] = {}
+        """The brokers behind the ports."""
         self._most = most
         self._open: dict[Hashable, ClientConnection] = {}
         self._arriving = 0
@@ -424,13 +439,28 @@ class Connections:
         seconds = max(next_at - now_monotonic_ms(), 0) / 1000
         self._alarm = (next_at, asyncio.get_running_loop().call_later(seconds, self._on_alarm))
 
-    async def connect(self, connection: BrokerConnection, broker: Address, certificate: bytes | None) -> None:
-        """Connect to a broker, for a client with a certificate (DER) or without one."""
-        host, port = broker
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            tls = await self.encryption.context_for(certificate)
-            loop, name = asyncio.get_running_loop(), host if tls else None
-            await loop.create_connection(lambda: connection, host, port, ssl=tls, server_hostname=name)
+    async def connect(self, connection: BrokerConnection, port: int, certificate: bytes | None) -> bool:
+        """Connect to the broker behind a port of the gateway, or to another one if it does not respond.
+
+        The client has a certificate (DER) or none. Return whether it is the port's own broker. A `ClusterError` says
+        that none can be reached.
+        """
+        loop, stats, failures = asyncio.get_running_loop(), self.context.stats, []
+        tls = await self.encryption.context_for(certificate)
+        is_down = {at: bool(stats.broker_failures.get(at)) for at in self.brokers}
+        for at in sorted(is_down, key=lambda at: (at != port, is_down[at], random())):  # noqa: S311 it spreads the load
+            host, broker_port = self.brokers[at]
+            try:
+                async with asyncio.timeout(_CONNECT_AGAIN_SECONDS if is_down[at] else _CONNECT_SECONDS):
+                    name = host if tls else None
+                    await loop.create_connection(lambda: connection, host, broker_port, ssl=tls, server_hostname=name)
+            except (OSError, UnicodeError) as error:  # a host name may be invalid
+                failures.append(f"{host}:{broker_port}: {failure_reason(error)}")
+                if not isinstance(error, ssl.SSLError):  # which may be because of the client's certificate
+                    stats.set_broker(at, failures[-1])
+            else:
+                return at == port
+        raise ClusterError("; ".join(failures))
 
     def update_buffers(self) -> None:
         """Count what all connections buffer, less what was sent meanwhile, and limit each if these are too many."""

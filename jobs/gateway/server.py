@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from jobs.gateway.arrivals import Arrival
+from jobs.gateway.arrivals import Arrival, Handshakes
 from jobs.gateway.brokers import CHECK_SECONDS
 from jobs.gateway.connection import Connections
 from jobs.gateway.encryption import Encryption
@@ -37,6 +37,10 @@ _SWEEP_SECONDS = 1.0
 _DRAIN_TICK_SECONDS = 0.05
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
+_FIRST_PORTS = 10
+"""The number of ports, from the first on, that are open without a broker, too, if the last broker's is above them."""
+_PLACE_OF_ZERO = 1000
+"""The node id whose port node id 0 has: the last that operators choose, by Kafka's `reserved.broker.max.id`."""
 _ALL_ADDRESSES = "::"
 """The address of this machine's IPv6 and IPv4 addresses, as for brokers; `asyncio` would take those of IPv6 alone."""
 _AUTHENTICATION_SECONDS = 10.0
@@ -68,6 +72,8 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
         listener_of(settings.first_port, node, broker) for node, broker in sorted(advertised.items())
     ]
     own = [own_address(settings, listener.port) for listener in listeners]
+    if len(set(own)) < len(own):
+        raise BadInput(f"the brokers with node ids 0 and {_PLACE_OF_ZERO} would have one port; give gateway.listeners")
     if settings.advertised_by == "brokers":
         addresses = Addresses({address: address for address in own})
         advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
@@ -88,8 +94,11 @@ def own_address(settings: GatewaySettings, port: int) -> Address:
 
 
 def listener_of(first_port: int, node: int, broker: Address) -> Listener:
-    """Return the listener for a broker, on a port that follows from its node id, whichever other brokers there are."""
-    port = first_port + node - 1
+    """Return the listener for a broker, on a port that follows from its node id, whichever other brokers there are.
+
+    None is below `first_port`, which is that of node id 1; node id 0 has that of node id 1000, which is seldom used.
+    """
+    port = first_port + (node or _PLACE_OF_ZERO) - 1
     if not 1 <= port <= MAX_PORT:
         raise BadInput(
             f"gateway.first_port={first_port}: the broker with node id {node} would have port {port}; give its port in "
@@ -117,15 +126,15 @@ class GatewayServer:
         self.connections = Connections(context, decisions, rates, encryption, settings.max_connections)
         self._settings = settings
         self._encryption = encryption
-        self.brokers: dict[int, Address] = {}
-        """The brokers behind the listeners, by port."""
+        self._handshakes = Handshakes()
         self._servers: dict[int, asyncio.Server] = {}
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
         """Serve until `stop` is set; then finish the running mutations."""
         for listener in listeners:
             await self._open(listener)
-        print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
+        await self._open_spare()
+        print(f"ready {self._settings.address}:{min(self._servers)}", flush=True)
         stats, sweep = self.context.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
         while not stop.is_set():
@@ -175,9 +184,6 @@ class GatewayServer:
         listener = listener_of(self._settings.first_port, node, broker)
         if not self.context.stats.is_serving:
             return
-        if listener.port in self._servers:
-            self._servers.pop(listener.port).close()
-            del self.brokers[listener.port]
         await self._open(listener)
         self.context.addresses.add(broker, own_address(self._settings, listener.port))
 
@@ -185,24 +191,36 @@ class GatewayServer:
         """Return whether the port of a node leads to a broker, and clients get this port for the broker."""
         port = listener_of(self._settings.first_port, node, broker).port
         own = own_address(self._settings, port)
-        return self.brokers.get(port) == broker and self.context.addresses.own(broker) == own
+        return self.connections.brokers.get(port) == broker and self.context.addresses.own(broker) == own
 
     async def _open(self, listener: Listener) -> None:
-        self._servers[listener.port] = await self._listen(listener)
-        self.brokers[listener.port] = listener.broker
+        if listener.port not in self._servers:
+            self._servers[listener.port] = await self._listen(listener.port)
+        self.connections.brokers[listener.port] = listener.broker
+        self.context.stats.set_broker(listener.port, "")
         _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
 
-    async def _listen(self, listener: Listener) -> asyncio.Server:
-        make = partial(Arrival, self.connections, listener.broker, _AUTHENTICATION_SECONDS)
+    async def _open_spare(self) -> None:
+        """Listen on the first ports without a broker, too, because clients may know them: they lead to any broker."""
+        first = self._settings.first_port
+        for port in range(first, min(first + _FIRST_PORTS, max(self._servers))) if not self._settings.listeners else ():
+            if port not in self._servers:
+                try:
+                    self._servers[port] = await self._listen(port)
+                except BadInput as error:  # it works without
+                    _log.info("%s", error)
+
+    async def _listen(self, port: int) -> asyncio.Server:
+        make = partial(Arrival, self.connections, self._handshakes, port, _AUTHENTICATION_SECONDS)
         address, shared = self._settings.address, self._settings.reuse_port
-        place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}
+        place: dict[str, Any] = {"host": address, "port": port, "reuse_port": shared}
         try:
             if address == _ALL_ADDRESSES and socket.has_dualstack_ipv6():
                 options: dict[str, Any] = {"family": socket.AF_INET6, "dualstack_ipv6": True, "reuse_port": shared}
-                place = {"sock": socket.create_server((address, listener.port), **options)}
+                place = {"sock": socket.create_server((address, port), **options)}
             return await asyncio.get_running_loop().create_server(make, **place, backlog=_BACKLOG)
         except OSError as error:
-            address = f"{address}:{listener.port}"
+            address = f"{address}:{port}"
             if error.errno == errno.EADDRINUSE:
                 raise BadInput(
                     f"gateway: {address} is in use; set gateway.first_port or gateway.listeners to other ports, or "
@@ -211,11 +229,16 @@ class GatewayServer:
             raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 
     def _close_idle(self) -> None:
-        """Close connections that do not authenticate in time, or are idle for too long."""
+        """Close connections that do not authenticate in time, are idle for too long, or lead to a wrong broker.
+
+        A client may take the broker that has stood in for another one for that one once it is back.
+        """
         now = time.monotonic()
         for connection in self.connections:
             if connection.closing_at is not None:
                 continue
+            if connection.stands_in and self.context.stats.broker_failures.get(connection.port) == "":
+                connection.end("broker_back", "the broker behind its port responds")
             if not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
                 connection.close("authentication_timeout", "the client has not authenticated in time")
             elif connection.is_receiving_request and now - connection.request_at > _REQUEST_SECONDS:

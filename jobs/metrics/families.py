@@ -277,6 +277,12 @@ METRICS: Final = (
         "addresses in brokers' responses that would bypass the gateway, and are removed",
     ),
     Metric(
+        "mutation_quota_gateway_broker_up",
+        "brokers",
+        "1 if the broker behind a port responds; while it is 0, connections to the port lead to another broker",
+        ("port",),
+    ),
+    Metric(
         "mutation_quota_gateway_certificate_end_timestamp_seconds",
         "seconds",
         "the time until which the gateway's certificate for clients is valid; none without TLS",
@@ -381,6 +387,8 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield family("mutation_quota_gateway_mutes_total", stats.muted)
     yield family("mutation_quota_gateway_muted_seconds_total", stats.muted_ms / 1000)
     yield family("mutation_quota_gateway_foreign_addresses_total", stats.foreign_addresses)
+    up = {str(port): float(not failure) for port, failure in stats.broker_failures.copy().items()}
+    yield family("mutation_quota_gateway_broker_up", up)
     if stats.certificate_ends_at is not None:
         yield family("mutation_quota_gateway_certificate_end_timestamp_seconds", stats.certificate_ends_at)
 

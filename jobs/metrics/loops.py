@@ -90,15 +90,22 @@ class LoopHealth(Health):
     """Checks the loop of a service."""
 
     def __init__(
-        self, loop: Loop, missing: Callable[[], str] = lambda: "", *, limit_seconds: float = STALLED_SECONDS
+        self,
+        loop: Loop,
+        missing: Callable[[], str] = lambda: "",
+        *,
+        limited: Callable[[], str] = lambda: "",
+        limit_seconds: float = STALLED_SECONDS,
     ) -> None:
         """Start checking; one run of the loop may take `limit_seconds`.
 
-        `missing` returns what the service needs and does not have; it is empty otherwise.
+        `missing` returns what the service needs and does not have, and `limited` what is missing although it is ready;
+        each is empty otherwise.
         """
         self._loop = loop
         self._limit_seconds = limit_seconds
         self._missing = missing
+        self._limited = limited
 
     def live(self) -> ProbeResult:
         """Return whether the loop makes progress."""
@@ -116,7 +123,7 @@ class LoopHealth(Health):
         if not alive.ok:
             return alive
         missing = self._missing() if self._loop.looped_at else STARTING
-        return ProbeResult(not missing, missing or "it is ready")
+        return ProbeResult(not missing, missing or "; ".join(filter(None, ("it is ready", self._limited()))))
 
 
 def gateway_health(stats: GatewayStats) -> LoopHealth:
@@ -128,9 +135,14 @@ def gateway_health(stats: GatewayStats) -> LoopHealth:
     def missing() -> str:
         if not stats.is_serving:
             return STOPPING
-        return f"no broker responds: {stats.broker_failure}" if stats.broker_failure else ""
+        failures = [*stats.broker_failures.values()]
+        return f"no broker responds: {'; '.join(failures)}" if failures and all(failures) else ""
 
-    return LoopHealth(stats, missing, limit_seconds=_MAX_EVENT_LOOP_SECONDS)
+    def limited() -> str:
+        down = [f"{failure} (port {port})" for port, failure in sorted(stats.broker_failures.copy().items()) if failure]
+        return f"brokers that do not respond: {'; '.join(down)}" if down else ""
+
+    return LoopHealth(stats, missing, limited=limited, limit_seconds=_MAX_EVENT_LOOP_SECONDS)
 
 
 @contextmanager

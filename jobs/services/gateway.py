@@ -83,7 +83,7 @@ async def serve_gateway(
     try:
         with stopping as stop, counted(endpoint, settings, context.stats, metrics, gateway_health(context.stats)):
             server = GatewayServer(context, decisions, rates, own, encryption)
-            followers = [follow_brokers(server.brokers, encryption, protocol, context.stats)]
+            followers = [follow_brokers(server.connections.brokers, encryption, protocol, context.stats)]
             if not own.listeners:
                 followers.append(server.follow_joins(brokers, lambda broker: addresses_from([broker])))
             tasks = [asyncio.create_task(follower) for follower in followers]

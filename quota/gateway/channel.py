@@ -11,7 +11,7 @@ from quota.gateway.login import Login
 from quota.gateway.metadata import FIRST_VERSION, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.operations import ClientRequest, MutationResponse, Pause
-from quota.gateway.pipeline import Pipeline
+from quota.gateway.pipeline import ChannelError, Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.responses import MAX_REQUEST_BYTES, ResponseRewriter, above_limit
 from quota.records.decision_request import DecisionReply, DecisionRequest
@@ -34,6 +34,13 @@ _READ_WHOLE = frozenset(
     }
 )
 """The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
+
+_OF_ONE_BROKER = frozenset(
+    {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS}
+)
+"""The requests that each broker answers for itself. Of the others, it rejects those that another broker has to answer,
+such as the leader of a partition, the coordinator of a group or the broker whose configs are requested."""
+_ANOTHER = "a request for what one broker has, which does not respond, and another cannot answer for it"
 
 
 class Channel:
@@ -61,12 +68,24 @@ class Channel:
         """Whether a request is held back because the channel is busy or muted."""
         self._may_start = False
         self._failure: MutationQuotaError | None = None
+        self._stands_in = False
 
     # The inputs
 
     def identify(self, user: str) -> None:
         """Take the user's name from the client's certificate."""
         self._login.user = user
+
+    def stand_in(self, port: int) -> None:
+        """Take it that the broker is another than the one behind the gateway's port, for which it must not answer.
+
+        The channel ends when the client learns that this one has the port: some clients, such as librdkafka, then take
+        the connection for one to it.
+        """
+        self._stands_in = True
+        self._rewriter.watch(port)
+        if self._pipeline.expects(_OF_ONE_BROKER):
+            raise ChannelError("broker", _ANOTHER)
 
     def from_client(self, data: bytes) -> None:
         """Process bytes received from the client."""
@@ -80,6 +99,8 @@ class Channel:
         was_full = self._pipeline.is_full
         try:
             self._pipeline.take(data)
+            if self._rewriter.has_named and self._failure is None:
+                self._failure = ChannelError("broker_back", "its port is that of a broker again")
             self._check_end()
         finally:
             self._flush()
@@ -224,6 +245,8 @@ class Channel:
 
     def _relay(self, header: RequestHeader) -> bool:
         """Forward a request as its bytes arrive; return false if it has to wait."""
+        if self._stands_in and header.api_key in _OF_ONE_BROKER:
+            raise ChannelError("broker", _ANOTHER)
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or not self._has_read_head:
             head = self.requests.read_head()

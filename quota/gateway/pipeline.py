@@ -5,7 +5,7 @@ Their responses reach the client in the order of the requests.
 
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from quota.errors import MutationQuotaError
@@ -147,6 +147,10 @@ class Pipeline:
     def is_full(self) -> bool:
         """Whether no request may start until a response arrives."""
         return len(self._expected) >= _MAX_EXPECTED
+
+    def expects(self, keys: Container[int]) -> bool:
+        """Return whether a response to a request of one of these APIs is outstanding."""
+        return any(expected.request.api_key in keys for expected in self._expected)
 
     @property
     def held_bytes(self) -> int:

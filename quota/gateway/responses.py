@@ -33,6 +33,13 @@ class ResponseRewriter:
     def __init__(self, context: GatewayContext, pipeline: Pipeline) -> None:
         self._context = context
         self._pipeline = pipeline
+        self._watched_port: int | None = None
+        self.has_named = False
+        """Whether a broker with the watched port was named."""
+
+    def watch(self, port: int) -> None:
+        """Watch for a broker whose address at the gateway has this port."""
+        self._watched_port = port
 
     def api_versions(self, request: RequestHeader, frame: bytes) -> None:
         """Send an ApiVersions response, reduced to what the gateway offers."""
@@ -81,6 +88,7 @@ class ResponseRewriter:
     def _replaced(self, brokers: list[Message]) -> list[Message]:
         kept, foreign = self._context.addresses.replaced(brokers)
         self._context.stats.add_foreign(foreign)
+        self.has_named = self.has_named or any(broker["port"] == self._watched_port for broker in kept)
         return kept
 
     def _send_translated(self, request: RequestHeader, body: bytes) -> None:

@@ -68,8 +68,8 @@ class GatewayStats:
     """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
     certificate_ends_at: float | None = None
     """The time until which the certificate for clients is valid [epoch s]; None if it is not known."""
-    broker_failure: str = ""
-    """Why no broker responds, as of the last check; empty if one does."""
+    broker_failures: dict[int, str] = field(default_factory=dict)
+    """Why the broker behind each port does not respond, with its address; empty if it does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address | QuotaEntity] = field(default_factory=set)
     _closed_logged: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -89,6 +89,15 @@ class GatewayStats:
         others = f" (and {plural(more, 'other')} for this reason)" if more else ""
         self._closed_logged[reason] = now, self.closed[reason]
         _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s%s: %s", peer, others, message)
+
+    def set_broker(self, port: int, failure: str) -> None:
+        """Record that the broker behind a port responds, or why it does not; a change is logged."""
+        failed = self.broker_failures.get(port, "")
+        self.broker_failures[port] = failure
+        if failure and not failed:
+            _log.warning("connections to port %d lead to another broker until its own one responds: %s", port, failure)
+        elif failed and not failure:
+            _log.info("the broker behind port %d responds again", port)
 
     def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
         """Count the topics of a client's request."""

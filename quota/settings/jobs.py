@@ -161,7 +161,7 @@ class GatewaySettings(Section):
 
     first_port: Port = 19_092
     """Port of the broker with node id 1, up to 65,535; that of broker 2 is the next one, and so on, whether or not all
-    brokers are up. Unused with `listeners`."""
+    brokers are up. Node id 0 has the port of node id 1000. Unused with `listeners`."""
 
     listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
     """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""

@@ -27,21 +27,27 @@ transaction.state.log.min.isr=2
 share.coordinator.state.topic.replication.factor=3
 share.coordinator.state.topic.min.isr=2
 """
+_NO_CONTROLLER = """process.roles=broker
+listeners=PLAINTEXT://{host}:{{port}},GATEWAY://{host}:{inner}
+"""
 
 
 class Node(Broker):
-    """A broker with its port for the gateway, and the gateway's port that it advertises there."""
+    """A broker with its port for the gateway, and the gateway's port that it advertises there.
+
+    It is a controller, too, if its number is that of one.
+    """
 
     def __init__(self, folder, jars, number, controllers, properties):
         self.inner, self.outer = free_port(), free_port()
         voters = ",".join(f"{node}@{HOST}:{port}" for node, port in enumerate(controllers, 1))
-        own = _PROPERTIES.format(
-            node=number,
-            voters=voters,
-            host=HOST,
-            inner=self.inner,
-            outer=self.outer,
-            controller=controllers[number - 1],
+        template, controller = _PROPERTIES, 0
+        if number > len(controllers):
+            template += _NO_CONTROLLER
+        else:
+            controller = controllers[number - 1]
+        own = template.format(
+            node=number, voters=voters, host=HOST, inner=self.inner, outer=self.outer, controller=controller
         )
         super().__init__(folder / f"node-{number}", jars_folder(jars), extra_properties=own + properties)
 
@@ -52,6 +58,8 @@ class Cluster:
     def __init__(self, folder, jars, properties=""):
         controllers = [free_port() for _ in range(3)]
         self.nodes = [Node(folder, jars, number, controllers, properties) for number in (1, 2, 3)]
+        self.joining = Node(folder, jars, 4, controllers, properties)
+        """A fourth broker, which a test may start and has to stop."""
 
     @property
     def address(self):
@@ -76,7 +84,7 @@ class Cluster:
 
     def _kill(self):
         """Kill all nodes: if they were stopped one after the other, the last ones would wait for a lost quorum."""
-        for node in self.nodes:
+        for node in [*self.nodes, self.joining]:
             node.kill()
 
     def wait_until_in_sync(self):

@@ -23,12 +23,17 @@ _RECORDS = 60
 
 
 @pytest.fixture(scope="module")
-def nodes(base_settings, tmp_path_factory):
+def cluster(base_settings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
-    with Cluster(folder, base_settings.broker.jars) as cluster:
-        admin = AdminClient({**QUIET, "bootstrap.servers": cluster.address})
+    with Cluster(folder, base_settings.broker.jars) as running:
+        admin = AdminClient({**QUIET, "bootstrap.servers": running.address})
         admin.create_topics([NewTopic("spread", _PARTITIONS, 1)])["spread"].result(30)
-        yield cluster.nodes
+        yield running
+
+
+@pytest.fixture
+def nodes(cluster):
+    return cluster.nodes
 
 
 @pytest.fixture
@@ -88,6 +93,50 @@ def test_a_broker_that_joins_is_reached_through_the_gateway(nodes, settings, tmp
         clients = AdminClient({**QUIET, "bootstrap.servers": gateway.address})
         until(lambda: len(clients.list_topics(timeout=5).brokers) == len(nodes))
         assert use_all_brokers(gateway.address) == {(HOST, gateway.port + index) for index in range(len(nodes))}
+
+
+def test_a_client_gets_in_at_the_port_of_a_broker_that_is_down_or_was_replaced(cluster, settings, tmp_path):
+    """A running client and one that starts, librdkafka and Kafka's own; the third broker is replaced by a fourth."""
+    *_, third = cluster.nodes
+    often = {"jobs.gateway.server.CHECK_SECONDS": 0.2}
+    with ExitStack() as stack:
+        gateway = stack.enter_context(running_gateway(settings, tmp_path / "gateway.log", constants=often))
+        ports = {node: gateway.port + node - 1 for node in (1, 2, 3, 4)}
+        known = {**QUIET, "bootstrap.servers": f"{HOST}:{ports[3]}"}
+        running = AdminClient(known)
+        assert set(running.list_topics(timeout=10).brokers) == {1, 2, 3}
+        stack.callback(lambda: third.is_running or third.start())
+        third.stop()
+        starting = AdminClient(known)
+        for client in (running, starting):
+            until(lambda client=client: set(client.list_topics(timeout=30).brokers) == {1, 2})
+        assert "spread" in kafka_topics(f"{HOST}:{ports[3]}", "--list")
+
+        stack.callback(cluster.joining.stop)
+        cluster.joining.start()
+        until(lambda: port_of(running, 4) == ports[4])
+        direct = admin_of(settings)
+        direct.create_topics([NewTopic("at-fourth", 1, replica_assignment=[[4]])])["at-fourth"].result(30)
+        producer = Producer(known)
+        producer.produce("at-fourth", b"x")
+        assert producer.flush(30) == 0
+        direct.delete_topics(["at-fourth"])["at-fourth"].result(30)
+
+        third.start()
+        until(lambda: port_of(running, 3) == ports[3])
+        assert use_all_brokers(f"{HOST}:{ports[3]}") == {(HOST, port) for port in ports.values()}
+
+
+def port_of(admin, node):
+    """Return the port of a broker in the metadata of a client; None without the broker."""
+    broker = admin.list_topics(timeout=10).brokers.get(node)
+    return broker and broker.port
+
+
+def kafka_topics(address, *options):
+    command = ["java", *JVM_OPTIONS.split(), "-cp", f"{CHECKOUT}/.jars/broker/*"]
+    command += ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", address, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 def leaders_named_by_others(first, ports):

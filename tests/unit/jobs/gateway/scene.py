@@ -7,8 +7,6 @@ from jobs.gateway.connection import ClientConnection
 from quota.records.decision_request import DecisionReply
 from tests.unit.quota.gateway.play import FakePorts, Play, decision_on
 
-BROKER = ("kafka", 9092)
-
 
 class FakeTransport:
     """A transport that records its calls."""
@@ -89,6 +87,7 @@ class FakeConnections:
         self.error = None
         self.broker = self.made = None
         self.attempts = 0
+        self.is_own = True
         self.buffers = Buffers()
 
     def opened(self, connection):
@@ -109,13 +108,14 @@ class FakeConnections:
         self.buffers.total += more
         self.buffers.update()
 
-    async def connect(self, connection, _broker, _certificate):
+    async def connect(self, connection, _port, _certificate):
         self.attempts += 1
         await self.connected.wait()
         if self.error:
             raise self.error
         self.broker, self.made = FakeTransport(), connection
         connection.connection_made(self.broker)
+        return self.is_own
 
 
 class Scene:
@@ -126,7 +126,7 @@ class Scene:
         self.play = Play(protocol, **options)
         self.host = FakeConnections(self.play.context, user)
         self.client = FakeTransport()
-        self.connection = ClientConnection(self.host, BROKER, "192.0.2.1")
+        self.connection = ClientConnection(self.host, 19_092, "192.0.2.1")
         self.play.channel = self.connection.channel
         self.play.ports = self.ports = FakePorts()
         self.open()

@@ -5,19 +5,20 @@ import logging
 import socket
 import ssl
 import struct
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 
 import pytest
 
+from jobs.gateway import arrivals
 from jobs.gateway.arrivals import peer_of
 from jobs.gateway.encryption import make_encryption
-from jobs.gateway.server import GatewayServer, Listener
+from jobs.gateway.server import GatewayServer
 from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.conftest import own_certificate
+from tests.unit.jobs.gateway.conftest import own_certificate, unchanging
 from tests.unit.quota.gateway.play import make_context
 
 HOST = "127.0.0.1"
@@ -50,10 +51,10 @@ def settings(authority, trusting, limits, monkeypatch):
 async def gateway(protocol, settings, caplog):
     """The address of a gateway and its counts."""
     caplog.set_level(logging.INFO)
-    encryption = make_encryption(settings, Security("PLAINTEXT"))
+    encryption = make_encryption(settings, unchanging(Security()))
     server = GatewayServer(make_context(protocol), None, None, settings, encryption)
     port = free_port()
-    async with await server._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
+    async with await server._listen(port):  # noqa: SLF001
         yield (HOST, port), server.context.stats
 
 
@@ -98,6 +99,32 @@ async def test_a_client_that_leaves_within_its_handshake_is_counted(gateway, aut
     writer.close()
     assert f"closing the connection of {HOST}: its TLS handshake failed: the connection ended" in caplog.text
     assert stats.closed == {"tls": 1}
+
+
+@pytest.mark.parametrize("trusting", ["TLS"], indirect=True)
+async def test_few_handshakes_are_under_way_at_a_time_and_the_others_follow(gateway, trusting, monkeypatch):
+    """Each client waits for its turn, unless it leaves; one that does not go on holds nobody up for long."""
+    monkeypatch.setattr(arrivals, "_MOST_HANDSHAKES", 1)
+    monkeypatch.setattr(arrivals, "_HANDSHAKE_SECONDS", 0.2)
+    server, stats = gateway
+    hello = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        trusting.wrap_bio(ssl.MemoryBIO(), hello, server_hostname=HOST).do_handshake()
+    begun = hello.read()
+    with ExitStack() as stack:
+        stuck, leaving = (stack.enter_context(socket.create_connection(server)) for _ in range(2))
+        for one in (stuck, leaving):
+            one.setblocking(False)
+            one.sendall(begun)
+        await eventually(lambda: stats.connections == 2)
+        opened = [asyncio.open_connection(*server, ssl=trusting) for _ in range(3)]
+        assert await asyncio.get_running_loop().sock_recv(stuck, 1)
+        with pytest.raises(BlockingIOError):
+            leaving.recv(1)
+        leaving.close()
+        for _, writer in await asyncio.gather(*opened):
+            writer.close()
+    await eventually(lambda: stats.connections == 0)
 
 
 @pytest.mark.parametrize("trusting", ["TLS"], indirect=True)

@@ -19,7 +19,7 @@ from jobs.sandbox.broker import free_port
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.conftest import own_certificate
+from tests.unit.jobs.gateway.conftest import own_certificate, unchanging
 from tests.unit.quota.gateway.play import make_context
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +109,7 @@ class Served:
 
     async def connect(self):
         """Connect one more client, and begin its request."""
-        port = next(iter(self.made.brokers))
+        port = next(iter(self.made.connections.brokers))
         connected = await asyncio.open_connection(HOST, port, ssl=self.tls, limit=SMALL)
         connected[1].write(BEGIN)
         self.clients.append(connected)
@@ -125,17 +125,18 @@ class Served:
 @asynccontextmanager
 async def served(protocol, authority, tls):
     """Yield a gateway with clients, which the kernel gives little space to send."""
-    settings, encryption, broker_tls, client_tls = GatewaySettings(), Encryption(), None, None
+    first = {"first_port": free_port()}
+    settings, encryption, broker_tls, client_tls = GatewaySettings(**first), Encryption(), None, None
     if tls:
-        settings = GatewaySettings(**own_certificate(authority))
-        encryption = make_encryption(settings, Security("SASL_SSL", ssl_ca=authority.path.read_text()))
+        settings = GatewaySettings(**first, **own_certificate(authority))
+        encryption = make_encryption(settings, unchanging(Security("SASL_SSL", ssl_ca=authority.path.read_text())))
         client_tls, broker_tls = ssl.create_default_context(cafile=str(authority.path)), encryption.clients
         client_tls.maximum_version = tls
     broker, port, stop = Broker(), free_port(), threading.Event()
     made = GatewayServer(make_context(protocol), None, None, settings, encryption)
     async with await asyncio.start_server(broker.serve, HOST, port, ssl=broker_tls, limit=SMALL):
-        serving = asyncio.ensure_future(made.serve([Listener(free_port(), (HOST, port))], stop))
-        await eventually(lambda: made.brokers)
+        serving = asyncio.ensure_future(made.serve([Listener(settings.first_port, (HOST, port))], stop))
+        await eventually(lambda: made.connections.brokers)
         scene = Served(made, broker, [], client_tls, serving)
         try:
             for _ in range(CLIENTS):

@@ -3,12 +3,14 @@
 import asyncio
 import socket
 import ssl
+import threading
 from collections import Counter
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
+from jobs.gateway.brokers import follow_brokers
 from jobs.gateway.connection import Connections
 from jobs.gateway.encryption import Encryption, make_encryption
 from jobs.gateway.server import GatewayServer, Listener, plan_listeners
@@ -17,8 +19,10 @@ from quota.errors import BadInput, ClusterError
 from quota.gateway.addresses import Addresses
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
+from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.conftest import own_certificate
+from tests.support.wire_client import WireClient
+from tests.unit.jobs.gateway.conftest import own_certificate, unchanging
 from tests.unit.quota.gateway.play import make_context
 
 
@@ -51,6 +55,7 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch)
         is_receiving_request=True,
         request_at=1000.0,
         active_at=1060.0,
+        stands_in=False,
         end=lambda reason, message: closed.append((reason, message)),
     )
     made.connections.accepted()
@@ -66,10 +71,10 @@ async def test_a_client_that_does_not_end_its_tls_does_not_keep_a_stopping_gatew
     """`asyncio` would wait for it for half a minute."""
     monkeypatch.setattr("jobs.gateway.server._CLOSE_SECONDS", 0.2)
     settings = GatewaySettings(**own_certificate(authority))
-    encryption = make_encryption(settings, Security("PLAINTEXT"))
+    encryption = make_encryption(settings, unchanging(Security()))
     made = GatewayServer(make_context(protocol), None, None, settings, encryption)
     port = free_port()
-    async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
+    async with await made._listen(port):  # noqa: SLF001
         plain = socket.create_connection(("127.0.0.1", port), 5)
         client = ssl.create_default_context(cafile=str(authority.path))
         with await asyncio.to_thread(client.wrap_socket, plain, server_hostname="127.0.0.1"):
@@ -89,11 +94,10 @@ async def test_gateways_that_share_a_port_each_get_connections(protocol, address
         return GatewayServer(make_context(protocol), None, None, settings, Encryption())
 
     servers = [made(), made()]
-    listener = Listener(port, ("kafka-1", 9092))
-    listening = [await server._listen(listener) for server in servers]  # noqa: SLF001
+    listening = [await server._listen(port) for server in servers]  # noqa: SLF001
     async with listening[0], listening[1]:
         with pytest.raises(BadInput, match=r"gateway\.reuse_port=true for all gateways that share them"):
-            await made(reuse_port=False)._listen(listener)  # noqa: SLF001
+            await made(reuse_port=False)._listen(port)  # noqa: SLF001
         clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(64)]
         await eventually(lambda: sum(server.context.stats.accepted for server in servers) == len(clients))
         assert all(server.context.stats.accepted for server in servers)
@@ -101,6 +105,8 @@ async def test_gateways_that_share_a_port_each_get_connections(protocol, address
             client.close()
 
 
+NO_BROKERS = {"throttleTimeMs": 0, "brokers": [], "clusterId": None, "controllerId": -1, "topics": []}
+ASKED = {"topics": [], "allowAutoTopicCreation": False}
 ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
 
 
@@ -118,7 +124,7 @@ def test_a_brokers_port_follows_from_its_node_id_alone():
     without_first, _ = plan_listeners(settings, {node: ADVERTISED[node] for node in (2, 5)})
     assert without_first == listeners[1:]
     with_zero, _ = plan_listeners(settings, {0: ("kafka-0", 9092), **ADVERTISED})
-    assert with_zero == [Listener(19_999, ("kafka-0", 9092)), *listeners]
+    assert with_zero == [Listener(20_999, ("kafka-0", 9092)), *listeners]
 
 
 def test_brokers_that_advertise_the_gateway_are_left_unchanged():
@@ -151,7 +157,8 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
             ),
         ),
         ({"first_port": 65_535}, ADVERTISED, "the broker with node id 2 would have port 65536; give its port in"),
-        ({"first_port": 1}, {0: ("kafka-0", 9092)}, "the broker with node id 0 would have port 0; give its port in"),
+        ({"first_port": 65_000}, {0: ("kafka-0", 9092)}, "the broker with node id 0 would have port 65999; give its"),
+        ({}, {0: ("kafka-0", 9092), 1000: ("kafka-1000", 9092)}, "node ids 0 and 1000 would have one port; give"),
         ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is rejected
     ],
 )
@@ -161,6 +168,40 @@ def test_settings_with_which_clients_bypass_the_gateway_are_rejected(settings, a
         plan_listeners(GatewaySettings(**settings), advertised)
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.anyio
+async def test_a_port_leads_to_a_broker_that_responds_until_its_own_one_does(protocol, monkeypatch):
+    """Also a port whose broker has gone; what another one cannot answer for it closes the connection."""
+    stats = make_context(protocol).stats
+    monkeypatch.setattr("jobs.gateway.brokers._RETRY_SECONDS", 0.01)
+    first, stop = free_port(), threading.Event()
+    settings = GatewaySettings(first_port=first)
+    server = GatewayServer(make_context(protocol, stats=stats), None, None, settings, Encryption())
+    with ScriptedBroker(protocol, {3: NO_BROKERS}).listening() as one, ScriptedBroker(protocol, {}).listening() as two:
+        gone = "127.0.0.1", free_port()
+        listeners = [Listener(first + 1, gone), Listener(first + 2, ("127.0.0.1", one.port))]
+        serving = asyncio.create_task(server.serve(listeners, stop))
+        await eventually(lambda: stats.is_serving)
+        clients = [WireClient(("127.0.0.1", port), protocol, "app") for port in range(first, first + 3)]
+        for client in clients:
+            assert await asyncio.to_thread(client.call, 3, 12, ASKED) == NO_BROKERS
+        assert stats.broker_failures == {
+            first + 1: f"127.0.0.1:{gone[1]}: connection refused",
+            first + 2: "",
+        }
+        assert [key for key, _ in one.requests] == [3, 3, 3]
+
+        server.connections.brokers[first + 1] = "127.0.0.1", two.port
+        following = asyncio.create_task(follow_brokers(server.connections.brokers, Encryption(), protocol, stats))
+        await eventually(lambda: stats.closed == {"broker_back": 1})
+        assert await asyncio.to_thread(clients[1].socket.recv, 1) == b""
+        assert await asyncio.to_thread(clients[2].call, 3, 12, ASKED) == NO_BROKERS
+        following.cancel()
+        for client in clients:
+            client.close()
+        stop.set()
+        await serving
 
 
 @pytest.mark.anyio

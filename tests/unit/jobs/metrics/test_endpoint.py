@@ -192,16 +192,27 @@ def test_a_loop_is_healthy_while_it_runs_and_ready_if_nothing_is_missing(silence
 
 
 @pytest.mark.parametrize(
-    ("is_serving", "silence", "failure", "expected"),
+    ("is_serving", "silence", "failures", "expected"),
     [
-        (True, 0, "", (True, True, "it is ready")),
-        (True, 11, "", (False, False, f"{STALLED} for 11 s; the limit is 10 s")),
-        (False, 0, "", (True, False, "it is stopping")),
-        (True, 0, "kafka-1:9092: silent", (True, False, "no broker responds: kafka-1:9092: silent")),
+        (True, 0, ["", ""], (True, True, "it is ready")),
+        (True, 11, [], (False, False, f"{STALLED} for 11 s; the limit is 10 s")),
+        (False, 0, [], (True, False, "it is stopping")),
+        (
+            True,
+            0,
+            ["k-1:9092: silent", "k-2:9092: gone"],
+            (True, False, "no broker responds: k-1:9092: silent; k-2:9092: gone"),
+        ),
+        (
+            True,
+            0,
+            ["", "k-2:9092: gone"],
+            (True, True, "it is ready; brokers that do not respond: k-2:9092: gone (port 1)"),
+        ),
     ],
 )
-def test_a_gateway_is_ready_while_it_accepts_connections_and_a_broker_responds(is_serving, silence, failure, expected):
-    stats = GatewayStats(is_serving=is_serving, looped_at=ago(silence), broker_failure=failure)
+def test_a_gateway_is_ready_while_it_accepts_connections_and_a_broker_responds(is_serving, silence, failures, expected):
+    stats = GatewayStats(is_serving=is_serving, looped_at=ago(silence), broker_failures=dict(enumerate(failures)))
     assert checked(gateway_health(stats)) == expected
 
 

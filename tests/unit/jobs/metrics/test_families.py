@@ -134,6 +134,7 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
         stats.add_uncharged("alice", mutations)
     stats.closed = Counter({"malformed": 3, "idle": 1})
     stats.add_foreign([("kafka-1", 9092), ("kafka-1", 9092)])
+    stats.broker_failures = {19_092: "kafka-1:9092: connection refused", 19_093: ""}
     assert (
         samples(gateway_families(stats, awaited=3)).items()
         >= {
@@ -150,6 +151,8 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
             ("mutation_quota_gateway_uncharged_mutations_total", ("user", "alice")): 716,
             ("mutation_quota_gateway_late_decisions_total",): 2,
             ("mutation_quota_gateway_foreign_addresses_total",): 2,
+            ("mutation_quota_gateway_broker_up", ("port", "19092")): 0,
+            ("mutation_quota_gateway_broker_up", ("port", "19093")): 1,
         }.items()
     )
 

@@ -1,6 +1,7 @@
 """The order of responses, mutations as barriers, mutes, and forwarding without buffering."""
 
 import struct
+from contextlib import nullcontext
 
 import pytest
 
@@ -188,6 +189,39 @@ class TestEnds:
         with pytest.raises(ChannelError, match="API 999"):
             on.serve()
         assert (on.keys_seen(), len(on.answers())) == ([3], 1)
+
+    @pytest.mark.parametrize(
+        "request_of_one",
+        [
+            (16, 2, {}),
+            (34, 2, {"dirs": []}),
+            (35, 2, {"topics": None}),
+            (66, 0, {"stateFilters": [], "producerIdFilters": []}),
+        ],
+    )
+    def test_a_broker_does_not_answer_for_another_one(self, play, request_of_one):
+        """It would tell its own groups, files or transactions."""
+        on = play()
+        on.channel.stand_in(19_093)
+        on.send(3, 12, metadata("a"))
+        on.send(*request_of_one)
+        with pytest.raises(ChannelError, match="another cannot answer for it"):
+            on.serve()
+        assert (len(on.answers()), on.keys_seen()) == (1, [3])
+
+        begun = play()
+        begun.send(*request_of_one)
+        with pytest.raises(ChannelError, match="another cannot answer for it"):
+            begun.channel.stand_in(19_093)
+
+    @pytest.mark.parametrize(("port", "is_ended"), [(19_092, True), (19_093, False)])
+    def test_a_connection_ends_when_its_client_learns_the_right_broker(self, play, port, is_ended):
+        """It gets the answer; the brokers of these tests have port 19092."""
+        on = play()
+        on.channel.stand_in(port)
+        with pytest.raises(ChannelError, match="that of a broker again") if is_ended else nullcontext():
+            on.exchange(3, 12, metadata("a"))
+        assert len(on.answers()) == 1
 
     def test_a_limit_of_the_server_ends_the_channel_after_its_answers(self, play):
         """It discards the incomplete request, and forwards the rest of one that is on its way to the broker."""
