@@ -16,7 +16,7 @@ from quota.records.request import ANONYMOUS
 from quota.settings.connection import Security
 from quota.settings.jobs import GatewaySettings
 from quota.settings.principals import PrincipalRules
-from quota.settings.security import read_certificates, secret_file, secret_value
+from quota.settings.security import SecuritySettings, read_certificates, secret_file, secret_value
 
 if TYPE_CHECKING:
     from jobs.gateway.issuer import IssuedContexts
@@ -36,6 +36,14 @@ class ServerCertificate(NamedTuple):
     """The time until which the certificate is valid [epoch s]; None if it is not known."""
 
 
+class BrokerSide(NamedTuple):
+    """What connections to brokers use."""
+
+    security: Security
+    context: ssl.SSLContext | None
+    """The context, unless a client's certificate is presented; None in plain text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Encryption:
     """TLS on both sides; a side in plain text has no context."""
@@ -43,8 +51,8 @@ class Encryption:
     certificate: Watched[ServerCertificate] | None = None
     clients: ssl.SSLContext | None = None
     """The context of the listeners."""
-    brokers: ssl.SSLContext | None = None
-    """The context of connections to brokers, unless a client's certificate is presented there."""
+    brokers: Watched[BrokerSide] | None = None
+    """The other side; None in plain text."""
     issued: "IssuedContexts | None" = None
     own: bytes = b""
     """The certificate whose name the gateway itself has at brokers (DER), if they identify clients by certificates."""
@@ -53,7 +61,7 @@ class Encryption:
 
     def refresh(self) -> None:
         """Read changed files again, for the handshakes from then on."""
-        for watched in (self.certificate, self.issued):
+        for watched in (self.certificate, self.brokers, self.issued):
             if watched is not None:
                 watched.refresh()
 
@@ -78,12 +86,13 @@ class Encryption:
     async def context_for(self, certificate: bytes | None) -> ssl.SSLContext | None:
         """Return the context of a connection to a broker for a client with a certificate (DER), or without one."""
         if self.issued is None or not certificate:
-            return self.brokers
+            return self.brokers.value.context if self.brokers else None
         return await self.issued.context(certificate)
 
 
-def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
-    """Read the certificates, and check that the brokers see who the clients are."""
+def make_encryption(settings: GatewaySettings, given: SecuritySettings) -> Encryption:
+    """Read the certificates, with those for the brokers, and check that the brokers see who the clients are."""
+    brokers = given.security
     issues, identifies = bool(settings.ssl_issuer_certificate_location), not brokers.has_sasl
     if identifies and not issues and (brokers.has_tls and brokers.ssl_certificate):
         raise BadInput(
@@ -111,19 +120,28 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
     if certificate is not None:
         clients = certificate.value.context
         clients.sni_callback = lambda tls, _name, _context: setattr(tls, "context", certificate.value.context)
+    to_brokers = Watched("security of connections to brokers", given.files, lambda: _broker_side(given, issues))
     if not issues:
-        return Encryption(certificate, clients, tls_context(brokers))
+        return Encryption(certificate, clients, to_brokers)
     from jobs.gateway.issuer import IssuedContexts, first_certificate  # noqa: PLC0415 its library is an extra
 
     own = first_certificate(brokers.ssl_certificate or read_certificates(settings.ssl_certificate_location))
     return Encryption(
         certificate,
         clients,
-        tls_context(replace(brokers, ssl_certificate="")),
-        IssuedContexts(settings, brokers),
+        to_brokers,
+        IssuedContexts(settings, lambda: to_brokers.value.security),
         own,
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
+
+
+def _broker_side(given: SecuritySettings, issues: bool) -> BrokerSide:  # noqa: FBT001 the second of two arguments
+    security = given.security
+    try:
+        return BrokerSide(security, tls_context(replace(security, ssl_certificate="") if issues else security))
+    except ssl.SSLError as error:
+        raise BadInput(f"the certificates for connections to brokers cannot be used: {reason_of(error)}") from None
 
 
 def _is_loopback(address: str) -> bool:

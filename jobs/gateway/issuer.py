@@ -114,8 +114,8 @@ class Issuer:
 class IssuedContexts:
     """The TLS contexts of connections to brokers for clients, by the fingerprint of a client's certificate."""
 
-    def __init__(self, settings: GatewaySettings, brokers: Security) -> None:
-        """Read the issuer's files, and connect as `brokers` says otherwise."""
+    def __init__(self, settings: GatewaySettings, brokers: Callable[[], Security]) -> None:
+        """Read the issuer's files, and connect as `brokers` says otherwise, which may change."""
         self._brokers = brokers
         self._issuer = Watched(
             "issuer",
@@ -126,7 +126,7 @@ class IssuedContexts:
             ],
             lambda: Issuer.read(settings),
         )
-        self._made: OrderedDict[bytes, tuple[Issuer, float, ssl.SSLContext]] = OrderedDict()
+        self._made: OrderedDict[bytes, tuple[tuple[Issuer, Security], float, ssl.SSLContext]] = OrderedDict()
 
     def refresh(self) -> None:
         """Read the issuer's files again if they have changed."""
@@ -134,19 +134,20 @@ class IssuedContexts:
 
     async def context(self, client: bytes) -> ssl.SSLContext:
         """Return a context with a certificate for a client that will be valid for some minutes."""
-        fingerprint, issuer, now = hashlib.sha256(client).digest(), self._issuer.value, time.time()
-        by, renew_at, context = self._made.get(fingerprint, (None, 0.0, None))
-        if context is None or by is not issuer or now >= renew_at:
-            context = await asyncio.to_thread(self._make, issuer, client, now)
-            self._made[fingerprint] = issuer, now + _VALID_SECONDS / 2, context
+        fingerprint, by, now = hashlib.sha256(client).digest(), (self._issuer.value, self._brokers()), time.time()
+        made_by, renew_at, context = self._made.get(fingerprint, (None, 0.0, None))
+        if context is None or made_by != by or now >= renew_at:
+            context = await asyncio.to_thread(self._make, *by, client, now)
+            self._made[fingerprint] = by, now + _VALID_SECONDS / 2, context
             if len(self._made) > _MAX_CONTEXTS:
                 self._made.popitem(last=False)
         self._made.move_to_end(fingerprint)
         return context
 
-    def _make(self, issuer: Issuer, client: bytes, now: float) -> ssl.SSLContext:
+    @staticmethod
+    def _make(issuer: Issuer, brokers: Security, client: bytes, now: float) -> ssl.SSLContext:
         certificate, key = issuer.certificate(client, now)
-        made = tls_context(replace(self._brokers, ssl_certificate=certificate, ssl_key=key, ssl_key_password=""))
+        made = tls_context(replace(brokers, ssl_certificate=certificate, ssl_key=key, ssl_key_password=""))
         if made is None:
             raise BadInput("gateway: certificates at brokers need security_protocol=SSL or SASL_SSL")
         return made

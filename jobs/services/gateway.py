@@ -4,8 +4,8 @@ import asyncio
 import logging
 import resource
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 
 from jobs.gateway.brokers import advertised_addresses, follow_brokers
 from jobs.gateway.encryption import make_encryption
@@ -23,6 +23,7 @@ from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
@@ -42,16 +43,14 @@ async def serve_gateway(
 ) -> None:
     """Serve clients until the event of `stopping` is set; its block begins once the cluster has answered."""
     own, target = settings.gateway, settings.target_connection
-    encryption = make_encryption(own, target.security)
+    encryption = make_encryption(own, settings.target_security)
     protocol = kafka_protocol(settings.broker.jars)
     brokers = [broker for _, broker in own.ports] or target.addresses
-    addresses_from = partial(
-        advertised_addresses,
-        security=target.security,
-        encryption=encryption,
-        protocol=protocol,
-        seconds=settings.kafka.timeout_seconds,
-    )
+
+    async def addresses_from(brokers: Sequence[Address]) -> dict[int, Address]:
+        security = settings.target_security.security  # its files may have changed
+        return await advertised_addresses(brokers, security, encryption, protocol, settings.kafka.timeout_seconds)
+
     listeners, addresses = plan_listeners(own, await addresses_from(brokers))
     topics = settings.topics
     prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])

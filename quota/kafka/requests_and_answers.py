@@ -80,8 +80,7 @@ class RequestWriter:
         if limit_seconds is not None:
             own["message.timeout.ms"] = math.ceil(limit_seconds * 1000)
             own["topic.metadata.propagation.max.ms"] = round(min(limit_seconds / 2, _MISSING_SECONDS) * 1000)
-        config = client_config(settings.kafka.connection, own)
-        self._kept = KeptClient(lambda: RecordProducer(config))
+        self._kept = KeptClient(lambda: RecordProducer(client_config(settings.kafka.connection, own)))
         self._former: list[RecordProducer] = []
         """The producers that were replaced, until their requests are delivered or have failed."""
 

@@ -26,7 +26,7 @@ from quota.settings.sections import (
     SparkSettings,
     TopicSettings,
 )
-from quota.settings.security import TargetSettings
+from quota.settings.security import SecuritySettings, TargetSettings
 from quota.settings.storage import StorageSettings
 from quota.settings.types import Section
 
@@ -55,14 +55,18 @@ class Settings(BaseModel):
     broker: BrokerSettings = Field(default_factory=BrokerSettings)
 
     @property
+    def target_security(self) -> SecuritySettings:
+        """The security of connections to the target cluster."""
+        return self.target if self.target.is_own else self.kafka
+
+    @property
     def target_connection(self) -> Connection:
         """The connection to the target cluster."""
-        security = (self.target if self.target.is_own else self.kafka).security
         own_servers = self.kafka.target_servers
         own_protocol = own_servers or self.target.is_own
         return Connection(
             own_servers or self.kafka.bootstrap_servers,
-            security,
+            self.target_security.security,
             servers_from="kafka.target_servers" if own_servers else BOOTSTRAP_SERVERS,
             protocol_from="target.security_protocol" if own_protocol else SECURITY_PROTOCOL,
         )

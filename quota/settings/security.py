@@ -198,6 +198,13 @@ class SecuritySettings(Section):
         except ValueError as error:
             raise BadInput(f"{self.security_protocol}: {error}") from None
 
+    @property
+    def files(self) -> list[str]:
+        """The files that `security` reads."""
+        secrets = map(secret_file, (self.sasl_password, self.sasl_oauthbearer_client_secret, self.ssl_key_password))
+        named = self.ssl_ca_location, self.ssl_certificate_location, self.ssl_key_location
+        return [*filter(None, (*named, self.sasl_oauthbearer_ca_location, *secrets))]
+
     def _content(self, key: str, read: Callable[[Any], str]) -> str:
         try:
             return read(getattr(self, key))

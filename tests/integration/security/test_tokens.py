@@ -11,13 +11,12 @@ from confluent_kafka.admin import NewTopic
 
 from jobs.enforce.query import start_enforce
 from jobs.gateway.brokers import advertised_addresses
-from jobs.gateway.encryption import Encryption
+from jobs.gateway.encryption import make_encryption
 from jobs.spark.queries import await_queries
 from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier import Applier
-from quota.kafka.brokers.broker_calls import tls_context
 from quota.kafka.brokers.cluster_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.quotas.writer import write_record
@@ -175,11 +174,9 @@ def test_a_query_logs_in_by_javas_properties_and_its_workers_by_the_function(clu
 
 def test_the_gateways_own_login_and_that_of_quotas_push(cluster):
     """Both connect without librdkafka."""
-    connection = cluster.settings("gateway").kafka.connection
-    security = connection.security
-    found = asyncio.run(
-        advertised_addresses(connection.addresses, security, Encryption(brokers=tls_context(security)), protocol(), 10)
-    )
+    settings = cluster.settings("gateway")
+    connection, encryption = settings.kafka.connection, make_encryption(settings.gateway, settings.kafka)
+    found = asyncio.run(advertised_addresses(connection.addresses, connection.security, encryption, protocol(), 10))
     assert found == {1: connection.addresses[0]}
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs"):
         ClusterQuotas(connection, protocol(), 10).read()

@@ -1,7 +1,12 @@
 """Certificates of all tests of TLS: of a gateway, of brokers, and renewed ones."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from jobs.gateway.encryption import BrokerSide, Encryption
+from jobs.gateway.watched import Watched
+from quota.settings.connection import Security
 from tests.support.broker import Authority
 
 
@@ -20,6 +25,16 @@ def own_certificate(authority):
     """Return the settings of a gateway with a certificate for this machine."""
     own = authority.sign("gateway", "127.0.0.1")
     return {"ssl_certificate_location": str(own.path), "ssl_key_location": str(own.key)}
+
+
+def unchanging(security):
+    """Return the settings that give this security, from no file."""
+    return SimpleNamespace(security=security, files=[])
+
+
+def trusting_brokers(context, **more):
+    """Return the encryption of a gateway that connects to brokers with a context."""
+    return Encryption(brokers=Watched("", [], lambda: BrokerSide(Security(), context)), **more)
 
 
 def relink(path, target):

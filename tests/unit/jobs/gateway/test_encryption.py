@@ -14,9 +14,9 @@ from jobs.gateway.issuer import Issuer
 from quota.errors import BadInput
 from quota.settings import load_settings
 from quota.settings.connection import Security
-from tests.support.broker import Authority, Certificate
+from tests.support.broker import CERTIFICATE_PEM, Authority, Certificate
 from tests.support.waiting import eventually
-from tests.unit.jobs.gateway.conftest import hang_up, relink
+from tests.unit.jobs.gateway.conftest import hang_up, relink, unchanging
 
 HOST = "127.0.0.1"
 
@@ -36,7 +36,7 @@ def encryption_settings(**given):
 
 
 def encryption_of(brokers=Security(), **given):  # noqa: B008 a value
-    return make_encryption(encryption_settings(**given), brokers)
+    return make_encryption(encryption_settings(**given), unchanging(brokers))
 
 
 def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certificates, tmp_path, caplog):
@@ -214,6 +214,38 @@ def test_the_ca_of_clients_is_read_again_when_it_changes(certificates, clients, 
     encryption.refresh()
     seen += [asyncio.run(user_seen(encryption, known[name])) for name in ("foreign", "good")]
     assert seen == [(UNKNOWN,), (False, *["CN=Alice,OU=users,O=Example"] * 2), (UNKNOWN,)]
+
+
+@pytest.mark.parametrize("issues", [False, True], ids=["as itself", "for clients"])
+def test_what_connections_to_brokers_use_is_read_again_when_it_changes(certificates, clients, tmp_path, caplog, issues):
+    """A CA that cannot be used is not, and a client's context that is remembered is made again."""
+    (authority, own), (given, known) = certificates, clients
+    broker = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    broker.load_cert_chain(own.path, own.key)
+    ca, nonsense = tmp_path / "ca.pem", tmp_path / "nonsense.pem"
+    nonsense.write_text(CERTIFICATE_PEM)
+    relink(ca, known["foreign"].path)
+    to_brokers = load_settings(["kafka.security_protocol=SSL", f"kafka.ssl_ca_location={ca}"], environment={}).kafka
+    encryption = make_encryption(encryption_settings(**given if issues else {}), to_brokers)
+    client = ssl.PEM_cert_to_DER_cert(known["good"].path.read_text())
+
+    async def is_trusted():
+        context = await encryption.context_for(client)
+        async with await asyncio.start_server(hang_up, HOST, 0, ssl=broker) as listening:
+            try:
+                _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=context)
+            except ssl.SSLCertVerificationError:
+                return False
+            writer.close()
+            return True
+
+    seen = [asyncio.run(is_trusted())]
+    for target in (authority.path, nonsense):
+        relink(ca, target)
+        encryption.refresh()
+        seen.append(asyncio.run(is_trusted()))
+    assert seen == [False, True, True]
+    assert "the earlier security of connections to brokers remains in use: the certificates for" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def settings_of(certificate, key, **more):
 
 
 def contexts_of(authority, files):
-    return IssuedContexts(settings_of(*files), Security("SSL", ssl_ca=authority.path.read_text()))
+    return IssuedContexts(settings_of(*files), lambda: Security("SSL", ssl_ca=authority.path.read_text()))
 
 
 def der(certificate):
@@ -181,6 +181,6 @@ def test_an_issuer_that_cannot_be_used_is_one_line(authority, tmp_path, wrong):
     with pytest.raises(
         BadInput, match=r"^gateway.ssl_issuer_certificate_location .* (cannot be used|is not the cert)"
     ) as raised:
-        IssuedContexts(settings_of(certificate, key, **more), Security("SSL"))
+        IssuedContexts(settings_of(certificate, key, **more), lambda: Security("SSL"))
     assert "\n" not in str(raised.value)
     assert "hunter2" not in str(raised.value)

@@ -1,18 +1,19 @@
-"""Which answers are parsed; without a broker."""
+"""Which answers are parsed, and the login of a producer that is replaced; without a broker."""
 
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import KafkaError, Message
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.kafka import requests_and_answers
-from quota.kafka.requests_and_answers import AnswerReader
+from quota.kafka import librdkafka, requests_and_answers
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota_log import Window
 from quota.records.record import Source
+from quota.settings import load_settings
 from tests.support.factories import resolved
 
 SOURCE = Source("mutation-requests", 0, 1)
@@ -33,6 +34,20 @@ def answers(base_settings, monkeypatch):
         return [received.answer for received in AnswerReader(base_settings, request_id_prefix="mine-").read()]
 
     return _answers
+
+
+def test_a_producer_that_is_replaced_logs_in_by_what_its_files_have_then(tmp_path, monkeypatch):
+    """It is replaced once the cluster does not respond, as after a password was changed."""
+    monkeypatch.setattr(librdkafka, "_LOST_SECONDS", 0.0)
+    made, password = [], tmp_path / "password"
+    monkeypatch.setattr(requests_and_answers, "RecordProducer", lambda config: made.append(config["sasl.password"]))
+    password.write_text("first")
+    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_username": "gateway"}
+    given = login | {"sasl_password": f"file:{password}"}
+    writer = RequestWriter(load_settings([f"kafka.{name}={value}" for name, value in given.items()], environment={}))
+    password.write_text("second")
+    writer._on_delivery(None, lambda *_: None, KafkaError(KafkaError._MSG_TIMED_OUT), None)  # noqa: SLF001
+    assert made == ["first", "second"]
 
 
 def test_only_decisions_with_the_prefix_and_all_dead_letters_are_read_without_malformed_ones(answers, base_settings):
