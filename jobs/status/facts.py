@@ -70,6 +70,8 @@ class ClusterFacts:
     end: Mapping[Partition, int] = field(default_factory=dict)
     overdue: Mapping[Partition, int] = field(default_factory=dict)
     """The first offset after the records that are older than `OVERDUE_MS`."""
+    stable: Mapping[Partition, int] = field(default_factory=dict)
+    """The first offset of an open transaction, before which all records can be read; otherwise the end, or later."""
     applied: AppliedFacts | None = None
     errors: tuple[str, ...] = ()
     """Errors for facts that cannot be read; the other facts are present."""
@@ -91,12 +93,14 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     first: dict[Partition, int] = {}
     end: dict[Partition, int] = {}
     overdue: dict[Partition, int] = {}
+    stable: dict[Partition, int] = {}
     try:
         ids = admin.ids(names)
         first = admin.offsets(partitions, EARLIEST)
         older = admin.offsets(partitions, OffsetSpec.for_timestamp(now_ms() - OVERDUE_MS))
         end = admin.offsets(partitions)
         overdue = {partition: end[partition] if offset < 0 else offset for partition, offset in older.items()}
+        stable = admin.offsets(partitions, stable=True)  # after the end, so that a short transaction is not below it
     except ClusterError as error:
         errors.append(str(error))
     applied = None
@@ -105,7 +109,7 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
             applied = _read_applied(settings)
         except ClusterError as error:
             errors.append(str(error))
-    return ClusterFacts(layout, ids, configs, first, end, overdue, applied, tuple(errors))
+    return ClusterFacts(layout, ids, configs, first, end, overdue, stable, applied, tuple(errors))
 
 
 def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:

@@ -10,8 +10,8 @@ from jobs.query_names import APPLIER, AUDIT, ENFORCE
 from jobs.status.facts import CHECKPOINT_VERSIONS, CheckpointFacts, ClusterFacts, StorageFacts, deployment_topics
 from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
-from quota.kafka.reading import Partition
-from quota.kafka.topics.preparation import faults, weaknesses
+from quota.kafka.reading import Partition, end_of_transaction
+from quota.kafka.topics.preparation import cleanup_warnings, faults, weaknesses
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
 from quota.kafka.topics.topic_admin import Topic
 from quota.settings import Settings
@@ -64,6 +64,7 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 timestamp_type=configs.get("message.timestamp.type"),
                 differences=[
                     *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
+                    *_deleted(kind, cluster.first.get((name, 0), 0)),
                     *(
                         ConfigDifference(weakness.name, weakness.wanted, weakness.found)
                         for weakness in weaknesses(_described(cluster, name), cluster.layout.size)
@@ -86,7 +87,13 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
         if row.under_replicated:
             which = f"{row.under_replicated} of {row.partition_count} partitions"
             yield f"topic {row.name}: {which} are under-replicated: check the brokers"
-    yield from faults({name: _described(cluster, name) for name in cluster.configs}, settings)
+    described = {name: _described(cluster, name) for name in cluster.configs}
+    yield from faults(described, settings)
+    yield from cleanup_warnings(described, settings)
+    needed = {row.name for row in rows if row.needed}
+    for partition, offset in sorted(cluster.stable.items()):
+        if partition[0] in needed and offset < cluster.overdue.get(partition, offset):
+            yield f"records have been unreadable for more than a minute: {end_of_transaction(partition, offset)}"
 
 
 def topic_id_problems(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
@@ -122,6 +129,11 @@ def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, str]) -
     ]
 
 
+def _deleted(kind: TopicKind, first: int) -> list[ConfigDifference]:
+    """Return that the quota log lacks its first records, and quotas with them: compaction retains the first offset."""
+    return [ConfigDifference("first offset", "0", str(first))] if kind == "quotas" and first else []
+
+
 def query_rows(
     settings: Settings,
     at: int,
@@ -151,9 +163,10 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
                 f"{row.name}: {plural(lost, 'record')} {were} topic before it read {them}: see "
                 "spark.fail_on_data_loss in docs/reference/errors.md"
             )
-        if row.overdue:
+        readable = (row.overdue or 0) - sum(partition.held for partition in row.partitions or ())
+        if readable:
             unit = "decision" if row.name == APPLIER else "record"
-            waiting = f"{plural(row.overdue, unit)} {'has' if row.overdue == 1 else 'have'}"
+            waiting = f"{plural(readable, unit)} {'has' if readable == 1 else 'have'}"
             yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and fast enough")
 
 
@@ -229,14 +242,16 @@ def _with_lag(row: QueryStatus, cluster: ClusterFacts | None, positions: Mapping
 def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | None) -> PartitionLag:
     first, end = cluster.first[partition], cluster.end[partition]
     start = first if position is None else max(first, position)
+    overdue = min(end, cluster.overdue.get(partition, start))
     return PartitionLag(
         *partition,
         position,
         first,
         end,
         lag=max(0, end - start),
-        overdue=max(0, min(end, cluster.overdue.get(partition, start)) - start),
+        overdue=max(0, overdue - start),
         lost=0 if position is None else max(0, first - position),
+        held=max(0, overdue - max(start, cluster.stable.get(partition, end))),
     )
 
 

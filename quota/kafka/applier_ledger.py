@@ -25,6 +25,7 @@ _OFFSETS_PER_RESULT = 2
 """Each transaction also ends with a marker, which occupies an offset of the results topic."""
 
 _TRANSACTION_SECONDS = 900.0
+"""The longest time that a batch may take. It is the default of the brokers' `transaction.max.timeout.ms`."""
 
 
 class AppliedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,7 +79,7 @@ class Ledger(PositionWriter):
             results = settings.topics.results
             self._max_done *= max(1, len(topic_partitions(self.producer, results, self._timeout)))
             skipped = Skipped("a result of an applier")
-            for message in read_topic(self._connection, results, self._timeout, self._max_done):
+            for message in read_topic(self._connection, results, self._timeout, self._max_done, await_open=True):
                 try:
                     done = codec.decode(message.value(), _done_decoder)
                 except BadRecord as error:

@@ -5,9 +5,10 @@ program that starts reads its position and continues from there. The broker then
 earlier program of its group.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -22,10 +23,16 @@ from quota.settings.connection import Connection
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
+
 _QUEUE_FULL_SECONDS = 0.1
 _FLUSH_SECONDS = 0.1
 """The time of one call of librdkafka, during which Python handles no signal."""
 _MIN_TIMEOUT_SECONDS = 30.0
+_LEAST_TRANSACTION_MS = 5000
+_WITHIN_TRANSACTION = ("message.timeout.ms", "delivery.timeout.ms", "socket.timeout.ms")
+"""Properties that the settings may set for all clients; of a producer with transactions librdkafka accepts only values
+up to the transaction's own limit."""
 _LATEST_POSITIONS = 1000
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
@@ -97,13 +104,16 @@ class RecordProducer:
             raise KafkaException(self._error)
 
 
-def read_positions(connection: Connection, topic: str, group: str, timeout_seconds: float) -> list[Message]:
+def read_positions(
+    connection: Connection, topic: str, group: str, timeout_seconds: float, *, await_open: bool = False
+) -> list[Message]:
     """Return the latest records with positions of a group, the oldest first; none if it has no position yet.
 
-    The latest is among the topic's latest records unless another group is busy; then the whole topic is read.
+    The latest is among the topic's latest records unless another group is busy; then the whole topic is read. With
+    `await_open`, none is missing because another group has a transaction open.
     """
     for max_records in (_LATEST_POSITIONS, None):
-        messages = read_topic(connection, topic, timeout_seconds, max_records)
+        messages = read_topic(connection, topic, timeout_seconds, max_records, await_open=await_open)
         positions = [message for message in messages if message.key() == group.encode()]
         if positions:
             return positions
@@ -139,14 +149,35 @@ class PositionWriter:
             "message.max.bytes": max_bytes,
             "linger.ms": 0,
         }
-        self.producer = Producer(client_config(self._connection, own))
         with self.errors("take over"):
-            self.producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
+            self.producer = self._take_over(client_config(self._connection, own))
+
+    def _take_over(self, config: dict[str, Any]) -> Producer:
+        """Return a producer that owns the group, whose transactions are as long as asked or as the brokers allow."""
+        longest_ms = config["transaction.timeout.ms"]
+        own = {name: min(int(config[name]), longest_ms) for name in _WITHIN_TRANSACTION if name in config}
+        producer = Producer(config | own)
+        try:
+            producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
+        except KafkaException as error:
+            shorter_ms = longest_ms // 2
+            if error.args[0].code() != KafkaError.INVALID_TRANSACTION_TIMEOUT or shorter_ms < _LEAST_TRANSACTION_MS:
+                raise
+            _log.warning(
+                "the brokers do not allow transactions of %d s (transaction.max.timeout.ms), trying %d s: they abort "
+                "one that takes longer, and the %s ends",
+                longest_ms // 1000,
+                shorter_ms // 1000,
+                self._program,
+            )
+            return self._take_over(config | {"transaction.timeout.ms": shorter_ms})
+        return producer
 
     def position(self, decoder: msgspec.json.Decoder[T]) -> T | None:
         """Return the latest position of the group; an invalid record is skipped."""
         position, skipped = None, Skipped(f"a position of an {self._program}")
-        for message in read_positions(self._connection, self._topic, self._group, self._timeout):
+        messages = read_positions(self._connection, self._topic, self._group, self._timeout, await_open=True)
+        for message in messages:
             try:
                 position = codec.decode(message.value(), decoder)
             except BadRecord as error:
@@ -192,7 +223,10 @@ class PositionWriter:
                 yield
             except KafkaException as error:
                 if error.args[0].code() in _FENCED:
-                    raise TakenOver(f"another {self._program} of the group {self._group} has taken over") from None
+                    raise TakenOver(
+                        f"another {self._program} of the group {self._group} has taken over, or a transaction took "
+                        "longer than the brokers allow"
+                    ) from None
                 raise
 
     def _produce_position(self) -> None:

@@ -21,6 +21,8 @@ from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.wire.protocol import Address
 
+_log = logging.getLogger(__name__)
+
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
 
@@ -33,6 +35,8 @@ _MIN_CALL_SECONDS = 0.1
 _GROUP = "mutation-quota-reader"
 _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
+_TRANSACTION_SECONDS = 900.0
+"""How long a transaction stays open at most, by the brokers' default of `transaction.max.timeout.ms` [s]."""
 
 
 def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
@@ -130,18 +134,30 @@ def message_source(message: Message) -> Source:
     return Source(cast("str", message.topic()), cast("int", message.partition()), cast("int", message.offset()))
 
 
+def end_of_transaction(partition: Partition, offset: int) -> str:
+    """Return which transaction is open, by the offset of its first record, and how to end it."""
+    topic, number = partition
+    return (
+        f"a transaction has been open on {topic}-{number} since offset {offset}; unless it ends by itself, end it: "
+        f"kafka-transactions.sh abort --topic {topic} --partition {number} --start-offset {offset}"
+    )
+
+
 def read_topic(
     connection: Connection,
     topic: str,
     timeout_seconds: float,
     max_per_partition: int | None = None,
     since: int | None = None,
+    *,
+    await_open: bool = False,
 ) -> Iterator[Message]:
-    """Yield the records of a topic up to its current end, in order within a partition.
+    """Yield the committed records of a topic up to its current end, in order within a partition.
 
     With `max_per_partition`, only the latest offsets of each partition are read; with `since` (epoch ms), only from the
     first record that has this time on. The time limit is that of each call for metadata and offsets, and of the longest
-    wait for a record.
+    wait for a record. An open transaction hides all records after its first one, also those that others have committed:
+    with `await_open`, its end is awaited.
     """
     consumer = make_consumer(connection, _GROUP)
     try:
@@ -154,26 +170,34 @@ def read_topic(
             starts.append(TopicPartition(topic, partition, start))
         consumer.assign(starts)
         unfinished = {start.partition for start in starts}
-        deadline = Deadline(timeout_seconds)
+        ends: dict[int, int] = {}
+        seconds = timeout_seconds
+        deadline = Deadline(seconds)
         while unfinished:
             for message in poll_batch(consumer, _MAX_MESSAGES, _POLL_SECONDS):
                 error = message.error()
                 if error is None:
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-                    unfinished.discard(message.partition())
+                    at = message_source(message)
+                    if at.partition not in ends:
+                        read = TopicPartition(topic, at.partition)
+                        _, ends[at.partition] = consumer.get_watermark_offsets(read, cached=True)
+                    if await_open and at.offset < ends[at.partition]:
+                        _log.info("waiting: %s", end_of_transaction((topic, at.partition), at.offset))
+                        seconds = max(timeout_seconds, _TRANSACTION_SECONDS)
+                    else:
+                        unfinished.discard(at.partition)
                 elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED or deadline.has_passed:
                     raise KafkaException(error)
                 else:
                     continue
-                deadline = Deadline(timeout_seconds)
+                deadline = Deadline(seconds)
             if deadline.has_passed:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no records of topic {topic} arrive"))  # noqa: SLF001
     finally:
         consumer.close()
 
-
-_log = logging.getLogger(__name__)
 
 _LOG_SECONDS = 10.0
 

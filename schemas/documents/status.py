@@ -50,7 +50,7 @@ class ConfigDifference(msgspec.Struct, frozen=True):
     """A config of a topic that differs from the value with which the jobs create it."""
 
     config: str
-    """The name of the config, or `partitions`."""
+    """The name of the config; or `partitions`, or `first offset` of the quota topic if records were deleted."""
     created: str
     """The value with which the jobs create the topic."""
     found: str
@@ -98,6 +98,8 @@ class PartitionLag(msgspec.Struct, frozen=True):
     """Those among them that have waited for more than a minute."""
     lost: int
     """The number of offsets that were removed before the query read them."""
+    held: int = 0
+    """Those among the overdue that nobody can read, because a transaction is open."""
 
 
 class BatchStatus(msgspec.Struct, frozen=True):

@@ -102,6 +102,7 @@ class QuotaLog:
         self._look = Every(_LOOK_SECONDS)
         self._replicated = False
         self._positions = dict.fromkeys(self._partitions(), 0)
+        self._first = dict.fromkeys(self._positions, 0)
 
     def close(self) -> None:
         """Close the connections."""
@@ -176,13 +177,18 @@ class QuotaLog:
     def _ends(self) -> Ends:
         """Return the current end offsets, from the leaders and, for `read_until`, from all in-sync replicas.
 
-        A leader returns the high watermark to consumers. The last records of a replicated topic can have offsets above
-        it: they already have timestamps, but can be read only once the other in-sync replicas have them.
+        A leader returns the last stable offset to these consumers. The last records of a replicated topic can have
+        offsets above it: they already have timestamps, but can be read only once the other in-sync replicas have them.
+        What an open transaction holds back, below the high watermark of the last fetch, is not awaited: it may stay
+        open for a quarter of an hour, and a single writer would stop all decisions.
         """
-        offsets = {
-            number: self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=self._timeout)[1]
-            for number in self._positions
-        }
+        offsets, held = {}, set()
+        for number in self._positions:
+            partition = TopicPartition(self._topic, number)
+            first, offsets[number] = self._consumer.get_watermark_offsets(partition, timeout=self._timeout)
+            self._pass_deleted(number, first)
+            if offsets[number] < self._consumer.get_watermark_offsets(partition, cached=True)[1]:
+                held.add(number)
         if self._replicas is None or not (self._replicated or self._look.is_due()):
             return Ends(offsets, complete=True)
         in_sync = in_sync_replicas(self._consumer, self._topic, self._timeout)
@@ -190,7 +196,24 @@ class QuotaLog:
         if not in_sync:
             return Ends(offsets, complete=True)
         ends = self._replicas.fetch(in_sync)
-        return Ends({number: max(end, ends.offsets.get(number, end)) for number, end in offsets.items()}, ends.complete)
+        appended = {number: end for number, end in ends.offsets.items() if number not in held}
+        return Ends(
+            {number: max(end, appended.get(number, end)) for number, end in offsets.items()},
+            complete=ends.complete or bool(held),
+        )
+
+    def _pass_deleted(self, number: int, first: int) -> None:
+        """Continue at the first record that a partition still has; the compaction of records does not change it."""
+        if first > self._first[number]:
+            self._first[number] = first
+            _log.warning(
+                "the records of %s before offset %d were deleted, and not by compaction: quotas that only they set are "
+                "forgotten, at the latest by the next start; set cleanup.policy=compact on the topic, and set again "
+                "what quotas describe lacks",
+                self._name,
+                first,
+            )
+        self._positions[number] = max(self._positions[number], first)
 
     def _unread(self, ends: Mapping[int, int]) -> dict[int, int]:
         return {partition: end for partition, end in ends.items() if self._positions[partition] < end}

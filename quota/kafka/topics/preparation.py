@@ -51,7 +51,12 @@ def prepare_topics(
     topics = admin.describe(names)
     for fault in faults(topics, settings):
         raise ClusterError(fault)
-    for warning in (*compaction_warnings(topics, settings), *durability_warnings(topics, cluster.size)):
+    warnings = (
+        *cleanup_warnings(topics, settings),
+        *compaction_warnings(topics, settings),
+        *durability_warnings(topics, cluster.size),
+    )
+    for warning in warnings:
         _log.warning("%s", warning)
     return topics
 
@@ -162,16 +167,26 @@ def durability_warnings(topics: Mapping[str, Topic], brokers: int) -> Iterator[s
         yield f"{_named(names)}: {name}={weakness.found}, so that {weakness.risk}; set {name}={wanted}"
 
 
+def cleanup_warnings(topics: Mapping[str, Topic], settings: Settings) -> Iterator[str]:
+    """Yield which topics lose records by their `cleanup.policy` that are still needed, with what to do."""
+    names = settings.topics
+    state = {names.quotas: "quotas", names.positions: "positions of appliers and observers"}
+    for name, topic in sorted(topics.items()):
+        policy = topic.configs.get("cleanup.policy", "")
+        limits = {topic.configs.get(limit, "") for limit in ("retention.ms", "retention.bytes")}
+        wanted, lost = "delete", ""
+        if name in state and "delete" in policy and limits != {"-1"}:
+            wanted, lost = "compact", f"{state[name]} are forgotten when its retention ends"
+        elif name not in state and "compact" in policy:
+            lost = "only the last record of each key stays, and earlier ones may never be read"
+        if lost:
+            yield f"topic {name}: cleanup.policy={policy}, so that {lost}; set cleanup.policy={wanted} on the topic"
+
+
 def compaction_warnings(topics: Mapping[str, Topic], settings: Settings) -> Iterator[str]:
-    """Yield why changes of the quota topic may be removed too early, with what to do."""
+    """Yield why changes of the quota topic may be compacted too early, with what to do."""
     name = settings.topics.quotas
-    if name not in topics:
-        return
-    configs = topics[name].configs
-    lag_ms = configs["min.compaction.lag.ms"]
-    if "compact" not in configs["cleanup.policy"]:
-        yield f"topic {name} is not compacted: quotas are forgotten when its retention ends"
-    elif int(lag_ms) < QUOTAS_RETAINED_MS:
+    if name in topics and int(lag_ms := topics[name].configs["min.compaction.lag.ms"]) < QUOTAS_RETAINED_MS:
         yield (
             f"topic {name} may be compacted after {lag_ms} ms: older requests may be decided with later quotas; "
             f"set min.compaction.lag.ms={QUOTAS_RETAINED_MS} on the topic"

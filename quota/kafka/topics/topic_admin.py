@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -128,16 +128,20 @@ class TopicAdmin:
             configs = retry(lambda: _all(self._described_configs(names)), Deadline(self._timeout), _NOT_KNOWN_YET)
         return {name: Topic(name, topic.partitions, topic.topic_id, configs[name]) for name, topic in topics.items()}
 
-    def offsets(self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST) -> dict[Partition, int]:
+    def offsets(
+        self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST, *, stable: bool = False
+    ) -> dict[Partition, int]:
         """Return an offset of each partition, however many, by one request to each leader.
 
-        By default it is the offset after the last record; it is -1 if no record has the time of the spec.
+        By default it is the offset after the last record, or with `stable` the first one of an open transaction, after
+        which readers of committed records read nothing. It is -1 if no record has the time of the spec.
         """
         if not partitions:
             return {}
         specs = {TopicPartition(*partition): spec for partition in partitions}
         with self._errors(f"read the offsets of topics at {self._connection}"), self._kept.reporting() as client:
-            futures = client.list_offsets(specs, request_timeout=self._timeout)
+            level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+            futures = client.list_offsets(specs, isolation_level=level, request_timeout=self._timeout)
             offsets = {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
             if OFFSET_INVALID in offsets.values():  # librdkafka's answer, without an error, while a leader moves
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))

@@ -19,6 +19,7 @@ CONFIGS = {
     "max.message.bytes": "8388608",
     "min.compaction.lag.ms": "604800000",
 }
+COMPACTED = {name: {"cleanup.policy": "compact"} for name in ("mutation-quotas", "mutation-positions")}
 PARTITIONS = {
     "mutation-requests": 2,
     "mutation-decisions": 2,
@@ -42,10 +43,7 @@ def cluster(topics=None, configs=None, **facts):
     """A cluster whose topics are as the jobs create them, except the given ones; None removes a topic."""
     layouts = {name: topic(name, count) for name, count in PARTITIONS.items()} | (topics or {})
     layouts = {name: layout for name, layout in layouts.items() if layout is not None}
-    topic_configs = {name: CONFIGS | (configs or {}).get(name, {}) for name in layouts}
-    for compacted in ("mutation-quotas", "mutation-positions"):
-        if compacted in topic_configs:
-            topic_configs[compacted]["cleanup.policy"] = "compact"
+    topic_configs = {name: {**CONFIGS, **COMPACTED.get(name, {}), **(configs or {}).get(name, {})} for name in layouts}
     ends = {(name, number): 0 for name, layout in layouts.items() for number in range(len(layout.partitions))}
     given = {"ids": {name: f"id of {name}" for name in layouts}, "first": ends, "end": ends, "overdue": ends} | facts
     return ClusterFacts(ClusterLayout("C", (1,), layouts), configs=topic_configs, **given)

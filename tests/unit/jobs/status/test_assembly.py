@@ -57,12 +57,15 @@ def test_reachable_parts_are_reported_without_the_storage(settings):
     assert query(status, "enforce").exists is None
 
 
-def lagging(first, end, overdue=None, position=None):
+def lagging(first, end, overdue=None, position=None, stable=None):
     """Return facts about partition 0 of the requests, of which enforce has read up to a position."""
     bounds = {name: {(REQUESTS, 0): value} for name, value in (("first", first), ("end", end))}
     late = {} if overdue is None else {(REQUESTS, 0): overdue}
     positions = {} if position is None else {(REQUESTS, 0): position}
-    return facts(cluster(**bounds, overdue=late), storage(enforce=checkpoint("enforce", 3, positions=positions)))
+    held = {} if stable is None else {(REQUESTS, 0): stable}
+    return facts(
+        cluster(**bounds, overdue=late, stable=held), storage(enforce=checkpoint("enforce", 3, positions=positions))
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,6 +84,17 @@ def lagging(first, end, overdue=None, position=None):
             lagging(first=30, end=50, position=10),
             (20, 0, 20),
             "enforce: 20 records were removed from their topic before it read them: see spark.fail_on_data_loss",
+        ),
+        # an open transaction, whose first record is younger than a minute, or older
+        (lagging(first=0, end=50, overdue=40, position=40, stable=49), (10, 0, 0), None),
+        (
+            lagging(first=0, end=50, overdue=43, position=40, stable=40),
+            (10, 3, 0),
+            (
+                f"records have been unreadable for more than a minute: a transaction has been open on {REQUESTS}-0 "
+                f"since offset 40; unless it ends by itself, end it: kafka-transactions.sh abort --topic {REQUESTS} "
+                "--partition 0 --start-offset 40"
+            ),
         ),
     ],
 )
@@ -115,6 +129,10 @@ def upkeep(hours):
         (
             facts(cluster(configs={REQUESTS: {"message.timestamp.type": "CreateTime"}})),
             [f"topic {REQUESTS} is stamped by producers"],
+        ),
+        (
+            facts(cluster(configs={"mutation-positions": {"cleanup.policy": "compact,delete"}})),
+            ["topic mutation-positions: cleanup.policy=compact,delete, so that positions of appliers and observers"],
         ),
         (
             facts(cluster({REQUESTS: topic(REQUESTS, 2, leader=-1, in_sync=())})),
@@ -179,6 +197,8 @@ THREE_BROKERS = replace(THREE_BROKERS, layout=replace(THREE_BROKERS.layout, brok
             "mutation-results",
             ("retention.ms", "604800000", "1000"),
         ),
+        # compaction never changes the first offset
+        (cluster(first={("mutation-quotas", 0): 4}, end={}), "mutation-quotas", ("first offset", "0", "4")),
         # it would be lost with one of the brokers
         (THREE_BROKERS, REQUESTS, ("replication.factor", "3", "1")),
     ],

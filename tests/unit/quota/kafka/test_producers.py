@@ -8,13 +8,15 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from quota.errors import ClusterError, Interrupted
+from quota.kafka import producers
 from quota.kafka.dead_letters import StoredDeadLetter, send
-from quota.kafka.producers import RecordProducer, produce
+from quota.kafka.producers import PositionWriter, RecordProducer, produce
 from quota.kafka.quotas.writer import QuotaWriter
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.record import Source
+from quota.settings import load_settings
 from tests.support.deployment import with_sections
 
 TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001
@@ -122,3 +124,55 @@ def test_an_interrupted_write_says_what_is_written_and_that_the_rest_may_be(
 def test_a_write_that_fails_says_what_is_written_and_the_first_error(base_settings, write, written, _):
     with pytest.raises(ClusterError, match=written):
         write(unreachable(base_settings, 0.3))
+
+
+class Brokers:
+    """Brokers that allow transactions of up to so many seconds; the producers are librdkafka's own."""
+
+    def __init__(self, monkeypatch, longest_seconds):
+        self.configs, self._longest_ms = [], longest_seconds * 1000
+        monkeypatch.setattr(producers, "Producer", self)
+
+    def __call__(self, config):
+        Producer(config)  # raises an error for properties that contradict each other
+        self.configs.append(config)
+        return self
+
+    def init_transactions(self, _):
+        if self.configs[-1]["transaction.timeout.ms"] > self._longest_ms:
+            raise KafkaException(KafkaError(KafkaError.INVALID_TRANSACTION_TIMEOUT))
+
+
+def open_writer(seconds=900, *properties):
+    given = [f"kafka.librdkafka.{given}" for given in properties]
+    settings = load_settings(given, environment={}, with_default_file=False)
+    return PositionWriter(settings, "applier", "group", 1000, seconds)
+
+
+@pytest.mark.parametrize(("longest", "seconds"), [(900, [900]), (899, [900, 450]), (60, [900, 450, 225, 112, 56])])
+def test_a_transaction_is_as_long_as_the_brokers_allow(monkeypatch, caplog, longest, seconds):
+    brokers = Brokers(monkeypatch, longest)
+    open_writer()
+    assert [config["transaction.timeout.ms"] // 1000 for config in brokers.configs] == seconds
+    assert caplog.text.count("(transaction.max.timeout.ms), trying") == len(seconds) - 1
+
+
+def test_brokers_that_allow_no_useful_transaction_are_an_error(monkeypatch):
+    Brokers(monkeypatch, 1)
+    with pytest.raises(ClusterError, match="cannot take over as applier group at"):
+        open_writer()
+
+
+@pytest.mark.parametrize("name", ["message.timeout.ms", "delivery.timeout.ms", "socket.timeout.ms"])
+@pytest.mark.parametrize(("given", "used"), [(250_000, 60_000), (30_000, 30_000)])
+def test_a_limit_for_all_producers_is_shortened_to_that_of_a_transaction(monkeypatch, name, given, used):
+    """What is valid for other producers, librdkafka refuses for one with transactions."""
+    brokers = Brokers(monkeypatch, 900)
+    open_writer(60, f"{name}={given}")
+    assert brokers.configs[-1][name] == used
+
+
+def test_a_property_that_contradicts_transactions_is_one_line_with_its_name(monkeypatch):
+    Brokers(monkeypatch, 900)
+    with pytest.raises(ClusterError, match=r"cannot take over as applier group at .*: Failed .* `acks` must be set to"):
+        open_writer(900, "acks=1")

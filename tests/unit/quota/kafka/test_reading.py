@@ -61,6 +61,51 @@ def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, clock, code
     assert (raised.value.args[0].code(), clock.seconds) == (expected, 100 + after)
 
 
+class Held(Unresponsive):
+    """A consumer of records that others have committed, and a transaction that was open before them and ends later."""
+
+    def __init__(self, clock, ends_after):
+        super().__init__(clock, None)
+        self._at, self._ends_at = 3, clock.seconds + ends_after
+        self._messages = [_end(3)]
+
+    def get_watermark_offsets(self, *_, cached):
+        assert cached
+        return 0, 5
+
+    def poll(self, _):
+        super().poll(_)
+        if not self._messages and self._at == 3 and self._clock.seconds >= self._ends_at:
+            self._messages, self._at = [Message("positions", 0, 4, b"own", b"{}"), _end(5)], 5
+        return self._messages.pop(0) if self._messages else None
+
+
+def _end(offset):
+    return Message("positions", 0, offset, error=KafkaError(KafkaError._PARTITION_EOF))  # noqa: SLF001
+
+
+@pytest.mark.parametrize(("ends_after", "read"), [(600, [4]), (1000, None)])
+def test_what_an_open_transaction_hides_is_awaited_where_nothing_may_be_missing(
+    monkeypatch, clock, caplog, ends_after, read
+):
+    """A group's position that another group's transaction hides is the latest one all the same."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr(reading, "topic_partitions", lambda *_: [0])
+    monkeypatch.setattr(reading, "offset_range", lambda *_: (0, 3))
+    held = Held(clock, ends_after)
+    monkeypatch.setattr(reading, "make_consumer", lambda *_: held)
+    assert list(reading.read_topic(KAFKA, "positions", 5)) == []
+    assert caplog.text == ""
+    held = Held(clock, ends_after)
+    messages = reading.read_topic(KAFKA, "positions", 5, await_open=True)
+    if read is None:
+        with pytest.raises(KafkaException):
+            list(messages)
+    else:
+        assert [message.offset() for message in messages] == read
+    assert "a transaction has been open on positions-0 since offset 3" in caplog.text
+
+
 def window_of(monkeypatch, nodes, answer):
     """Return the window that is read from a cluster with these nodes, whose brokers answer with configs or an error."""
 

@@ -19,13 +19,13 @@ def change(offset, at):
 
 
 class Topic:
-    """The quota topic and its consumer at once."""
+    """The quota topic and its consumer at once; records before `first` are deleted, and open ones are in no commit."""
 
     def __init__(self):
-        self.changes, self.pending, self._next = [], [], 0
+        self.changes, self.pending, self.open, self.first, self._next = [], [], [], 0, 0
 
-    def get_watermark_offsets(self, *_, **__):
-        return 0, len(self.changes)
+    def get_watermark_offsets(self, *_, cached=False, **__):
+        return self.first, len(self.changes) + (len(self.open) if cached else 0)
 
     def assign(self, partitions):
         self._next = partitions[0].offset
@@ -52,7 +52,7 @@ class Replicas:
     def fetch(self, replicas):
         assert replicas == {("broker", 9092): [0]}
         self.polls += 1
-        end = len(self._topic.changes) + len(self._topic.pending)
+        end = len(self._topic.changes) + len(self._topic.pending) + len(self._topic.open)
         answers = Ends({}, complete=False) if self.silent else Ends({0: end}, complete=True)
         self._then(self)
         return answers
@@ -165,6 +165,44 @@ def test_a_change_that_never_reaches_its_replicas_is_an_error_after_the_timeout(
     quotas = KafkaQuotas(Connection("never:9092"), "quotas", 0.2, Callbacks())
     with pytest.raises(ClusterError, match="no records of topic quotas at never:9092 arrived for 0 s, although"):
         quotas.read_until(1000)
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_log_whose_records_were_deleted_can_be_read_and_says_so_once(topic, caplog, first):
+    """All of them, or all but one: what remains applies, and a change that is written now."""
+    topic.changes += [change(offset, 500) for offset in range(2)]
+    topic.first = first
+    log = quota_log.QuotaLog(KafkaQuotas(Connection("deleted:9092"), "quotas", 0.2, Callbacks()), with_entries=True)
+    for _ in range(2):
+        log.read_to_end()
+    assert [entry.offset for entry in log.take_entries()] == list(range(first, 2))
+    assert [message.split(",")[0] for message in caplog.messages] == [
+        f"the records of topic quotas at deleted:9092 before offset {first} were deleted"
+    ]
+    topic.changes.append(change(2, 600))
+    log.read_to_end()
+    assert [entry.offset for entry in log.take_entries()] == [2]
+
+
+def test_a_running_job_keeps_the_quotas_whose_records_are_deleted_and_says_so(topic, caplog):
+    quotas = KafkaQuotas(Connection("deleting:9092"), "quotas", 5.0, Callbacks())
+    topic.changes.append(change(0, 500))
+    assert applies(quotas, 1000)
+    assert caplog.text == ""
+    topic.first = 1
+    assert applies(quotas, 2000)
+    assert "before offset 1 were deleted" in caplog.text
+
+
+def test_changes_that_an_open_transaction_holds_back_are_not_awaited(topic, replicated, caplog):
+    """Its writer would stop all decisions, until the brokers abort the transaction."""
+    replicated(lambda _: None)
+    quotas = KafkaQuotas(Connection("open:9092"), "quotas", 0.2, Callbacks())
+    topic.open.append(change(0, 900))
+    assert not applies(quotas, 1000)
+    topic.changes.append(topic.open.pop())
+    assert applies(quotas, 2000)
+    assert "could be read only after requests up to" in caplog.text
 
 
 def test_a_clock_that_was_ahead_counts_until_the_next_change(topic, monkeypatch):

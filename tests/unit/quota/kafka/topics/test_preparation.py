@@ -4,6 +4,7 @@ import pytest
 
 from quota.kafka.topics import preparation
 from quota.kafka.topics.preparation import (
+    cleanup_warnings,
     compaction_warnings,
     durability_warnings,
     faults,
@@ -37,7 +38,8 @@ def described(settings, name, partitions=None, **configs):
 
 def test_topics_as_created_by_the_jobs_are_valid(settings):
     topics = described(settings, "")
-    assert [*faults(topics, settings), *compaction_warnings(topics, settings)] == []
+    warnings = [*cleanup_warnings(topics, settings), *compaction_warnings(topics, settings)]
+    assert [*faults(topics, settings), *warnings] == []
 
 
 @pytest.mark.parametrize("part", ["requests", "quotas"])
@@ -61,18 +63,28 @@ def test_the_quota_topic_must_have_one_partition(settings):
     assert "has 2 partitions, so its changes have no total order" in fault
 
 
-@pytest.mark.parametrize(
-    ("configs", "warning"),
-    [
-        ({"cleanup_policy": "delete"}, "is not compacted"),
-        ({"min_compaction_lag_ms": "1000"}, "may be compacted after 1000 ms"),
-    ],
-)
-def test_a_quota_topic_that_may_lose_quotas_causes_a_warning(settings, configs, warning):
-    topics = described(settings, settings.topics.quotas, **configs)
+@pytest.mark.parametrize("part", ["quotas", "positions", "requests", "decisions", "dead_letters", "results"])
+@pytest.mark.parametrize("policy", ["delete", "compact,delete", "compact"])
+def test_a_topic_that_loses_what_is_still_needed_causes_a_warning(settings, part, policy):
+    """What has a state is compacted and never deleted by age, and where each record counts, none is compacted."""
+    name, right = getattr(settings.topics, part), "compact" if part in {"quotas", "positions"} else "delete"
+    topics = described(settings, name, cleanup_policy=policy, retention_ms="604800000", retention_bytes="-1")
     assert list(faults(topics, settings)) == []
-    (line,) = compaction_warnings(topics, settings)
-    assert warning in line
+    assert [line.split(", ")[0] + line.rpartition(";")[2] for line in cleanup_warnings(topics, settings)] == (
+        [] if policy == right else [f"topic {name}: cleanup.policy={policy} set cleanup.policy={right} on the topic"]
+    )
+
+
+def test_a_quota_topic_without_limits_of_age_and_size_loses_nothing(settings):
+    topics = described(
+        settings, settings.topics.quotas, cleanup_policy="compact,delete", retention_ms="-1", retention_bytes="-1"
+    )
+    assert list(cleanup_warnings(topics, settings)) == []
+
+
+def test_a_quota_topic_that_is_compacted_early_causes_a_warning(settings):
+    (line,) = compaction_warnings(described(settings, settings.topics.quotas, min_compaction_lag_ms="1000"), settings)
+    assert "may be compacted after 1000 ms" in line
 
 
 def test_a_topic_of_a_user_is_checked_like_the_shared_one():
@@ -161,8 +173,7 @@ class Cluster:
 
     def describe(self, names):
         stamped = {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "9999999"}
-        compacted = {"cleanup.policy": "compact", "min.compaction.lag.ms": "604800000"}
-        configs = SAFE | stamped | compacted
+        configs = SAFE | stamped | {"min.compaction.lag.ms": "604800000"}
         return {name: topic(name, 1, 1 if name == self.quotas else 3, configs=configs) for name in names}
 
 
