@@ -59,10 +59,11 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
 
     @classmethod
     def after(cls, decision: Decision) -> Self:
-        """Return the bucket as left by `decision`, the last one on it; a late request has not changed its T."""
-        quota = decision.applied_quota
+        """Return the bucket as left by `decision`, the last one on it; a late request has not changed T and quota."""
+        quota, before = decision.applied_quota, decision.bucket_before
         if quota is None or decision.tokens is None:
             raise ValueError(f"{decision.decision_id} touched no bucket")
+        quota = debt_quota(before, decision.timestamp, quota) if before else quota
         return cls(decision.tokens, decision.bucket_at, quota, clock=clock_of(decision.source, decision.observed))
 
     def differs(self, quota: Quota) -> bool:
@@ -221,14 +222,24 @@ def charge_request(  # noqa: PLR0913, PLR0917
         return Admission([True] * len(request.topics), 0, quota, burst, held, tokens, None, before, withdraws)
     stored = held if before.updated_at is None else before.tokens
     paid, strict = repeats.topics if repeats else 0, request.mode is Mode.STRICT
-    charged, tokens = charge(held, stored, request.topics[paid:] if paid else request.topics, quota, strict=strict)
+    quota_of_debt = debt_quota(before, now, quota)
+    topics = request.topics[paid:] if paid else request.topics
+    charged, tokens = charge(held, stored, topics, quota_of_debt, strict=strict)
     throttle = 0
     if (not all(charged)) if strict else in_debt(tokens, stored):
         late_ms = before.late_ms(now)
         writes = before.updated_at is None or before.changed_at is not None or any(charged)
-        throttle = throttle_ms(tokens, tokens if writes else stored, quota.rate, late_ms)
+        throttle = throttle_ms(tokens, tokens if writes else stored, quota_of_debt.rate, late_ms)
     admitted = [True] * paid + charged if paid else charged
     return Admission(admitted, throttle, quota, burst, held, tokens, repeats, before)
+
+
+def debt_quota(before: BucketBefore, now: int, quota: Quota) -> Quota:
+    """Return the quota that bounds the debt of a request at `now` (epoch ms), and at whose rate the debt is paid.
+
+    That of a late request may be an older one than the bucket's, which is in force when its client tries again.
+    """
+    return Quota(before.quota, before.burst, before.max_debt_ms) if before.late_ms(now) else quota
 
 
 def charge(

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from quota.admission.decide import decision_of
-from quota.algorithms.token_bucket import Admission, charge, charge_request, gain, min_tokens, refill
+from quota.algorithms.token_bucket import Admission, charge, charge_request, debt_quota, gain, min_tokens, refill
 from quota.records.decision import BucketBefore, Decision
 from quota.records.levels import Limit, Resolution, ResolvedRequest
 from quota.records.quota_log import Quota
@@ -83,7 +83,8 @@ def explain(decision: Decision) -> Explanation:
     if quota is None or held is None:
         return Explanation(decision, recomputed=None if quota else Recomputed.of(_admit_again(decision), decision))
     stored = held if before is None or before.updated_at is None else before.tokens
-    charges = _charges(decision, quota, held, stored)
+    of_debt = quota if before is None else debt_quota(before, decision.timestamp, quota)
+    charges = _charges(decision, of_debt, held, stored)
     if before is None:
         return Explanation(decision, [], charges, decision.purgatory_ms)
     recomputed = Recomputed.of(_admit_again(decision, quota, before), decision)

@@ -192,8 +192,9 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     verdict = decision.verdict
     bucket_ms, request_ms = verdict.controller_throttle_ms, decision.request_throttle_ms
     if decision.quota is not None:
-        gains = explanation.gains
-        yield ExplanationRow("throttle", _throttle_formula(decision, bucket_ms, gains[-1].late_ms if gains else 0))
+        last = explanation.gains[-1] if explanation.gains else None
+        rate, late_ms = (last.rate, last.late_ms) if last else (decision.quota, 0)
+        yield ExplanationRow("throttle", _throttle_formula(decision, bucket_ms, rate, late_ms))
     if explanation.purgatory_ms:
         at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
         yield ExplanationRow(
@@ -211,8 +212,8 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield ExplanationRow("recomputed", _comparison(decision, explanation.recomputed))
 
 
-def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
-    tokens, rate = decision.tokens or 0, decision.quota or 0
+def _throttle_formula(decision: Decision, bucket_ms: int, rate: float, late_ms: int) -> str:
+    tokens = decision.tokens or 0
     if bucket_ms:
         bound = ", the maximum" if bucket_ms == MAX_THROTTLE_MS else ""
         debt, late = f"{_number(-tokens)} / {_number(rate)} s", f" + {_seconds(late_ms)}" if late_ms else ""

@@ -118,7 +118,7 @@ class Reference:
         else:
             bucket = replace(bucket, admitted=remembered)
         self._buckets[tags] = bucket
-        throttle = _throttle_ms(after, bounds[0], max(0, bucket.at - now)) if throttled else (0, 0)
+        throttle = _throttle_ms(after, bucket.bounds[0], max(0, bucket.at - now)) if throttled else (0, 0)
         repeats = None if first is None else (first.decision_id, first.topics)
         return Expected(tags, bounds[0], admitted, before, after, throttle, repeats)
 

@@ -109,6 +109,19 @@ STEPS = {
         ("ADMITTED", -5, 1500),
         written(-5, 1000, FIVE, partition=3),
     ),
+    # The bucket gains tokens at its own rate until the client tries again, and its own bound limits the debt.
+    "a late request that knows an earlier, higher rate": (
+        written(-60, 1000, FIVE, partition=3),
+        resolved(10, at=500, rate=50.0),
+        ("REJECTED", -60, 12_500),
+        written(-60, 1000, FIVE, partition=3),
+    ),
+    "a late request that knows no bound on debt": (
+        written(-5, 1000, Quota(5, max_debt_ms=2000), partition=3),
+        resolved(100, at=500, rate=50.0, **OLD),
+        ("ADMITTED", -10, 2500),
+        written(-10, 1000, Quota(5, max_debt_ms=2000), partition=3),
+    ),
 }
 """A bucket, a request, the outcome, the tokens after it and the throttle time, and the bucket after it."""
 

@@ -183,14 +183,18 @@ def test_two_observed_logs_that_differ_by_ten_seconds_get_the_quota_once(name):
 
 
 def test_the_bucket_that_a_decision_has_left_has_the_time_of_the_newest_request():
-    """-10 at ten seconds. A log that is ten seconds behind does not change that; a clock that was set back does."""
+    """-10 at ten seconds. A log that is ten seconds behind does not change that; a clock that was set back does.
+
+    Neither does the log change the rate, which was higher then.
+    """
     observed = {"at": 0, "error_codes": [0]}
-    late = [resolved(60, at=10_000), resolved(5, at=0, observed=observed, api_version=PERMISSIVE)]
+    late = [resolved(60, at=10_000), resolved(5, at=0, rate=50.0, observed=observed, api_version=PERMISSIVE)]
     set_back = [resolved(60, at=10_000), resolved(5, at=0, api_version=PERMISSIVE)]
     for requests, updated_at in ((late, 10_000), (set_back, 0)):
         bucket, decisions = play(requests)
         after = Bucket.after(decisions[-1])
         assert (after.tokens, after.updated_at) == (bucket.tokens, bucket.updated_at) == (-15, updated_at)
+        assert after.quota.rate == bucket.quota.rate == 5
 
 
 @pytest.mark.parametrize("ahead", [HOUR, 73 * 365 * 24 * HOUR])

@@ -94,8 +94,9 @@ def test_each_case_has_its_sentence(decisions, expected):
 
 
 def test_a_late_request_gains_nothing_and_waits_until_the_time_of_the_bucket_too():
-    """Its partition's clock is a second behind the one that wrote the bucket."""
-    lines = explain_as_text(decided((10_000, [560], {}), (9000, [1], {"partition": 1}))[1]).splitlines()
+    """Its partition's clock is a second behind the one that wrote the bucket, and its rate is an earlier one."""
+    late = (9000, [1], {"partition": 1, "rate": 20.0})
+    lines = explain_as_text(decided((10_000, [560], {}), late)[1]).splitlines()
     assert (
         "K = -60: the request is late, 1 s before the time of the bucket, 1970-01-01T00:00:10.000Z, and gains"
         in lines[10]
