@@ -61,8 +61,8 @@ class CallbackTimeline:
         self.timeline.add(change)
         event = _Event(change.moment, change)
         match change:
-            case BucketReset():
-                return  # resets do not concern callbacks
+            case BucketReset() | QuotaCancellation(late=True) | CallbackCancellation(late=True):
+                return  # they do not concern callbacks
             case CallbackCancellation(moment):
                 self._discard_after(_count_until(self._events, moment - 1))
                 self._events = [

@@ -151,7 +151,7 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     altered_configs: list[str] | None = None
     """configs that change, if the others are copied from the previous quota; null if all are set"""
     cancelled: bool = False
-    """Whether it cancels the scheduled change that it repeats; it has to come before that change takes effect."""
+    """Whether it cancels the scheduled change that it repeats; once that has taken effect, it does nothing."""
 
     @classmethod
     def of(cls, entity: QuotaEntity, quota: Quota | None) -> Self:
@@ -166,8 +166,13 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> bytes:
-        """The entity, and the time of a scheduled change: without it compaction would remove the quota in force."""
-        return self.entity.key if self.effective_at is None else codec.encode(_Key(self.effective_at, self.entity))
+        """The entity, and the time of a scheduled change: without it compaction would remove the quota in force.
+
+        A cancellation has its own key: one that comes too late must not remove the change, which is in force.
+        """
+        if self.effective_at is None:
+            return self.entity.key
+        return codec.encode(_Key(self.effective_at, self.entity, cancelled=self.cancelled))
 
 
 class ResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -196,12 +201,12 @@ class CallbackRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     altered_configs: list[str] | None = None
     """The configs that change, where the rest is copied from the previous callback; None where all are set."""
     cancelled: bool = False
-    """Whether it cancels the scheduled change that it repeats; it has to come before that change takes effect."""
+    """Whether it cancels the scheduled change that it repeats; once that has taken effect, it does nothing."""
 
     @property
     def key(self) -> bytes:
-        """The same key for all records of this kind, with the time of a scheduled change."""
-        return codec.encode(_Key(self.effective_at, about="callback"))
+        """The same key for all records of this kind, with the time of a scheduled change, or of a cancelled one."""
+        return codec.encode(_Key(self.effective_at, about="callback", cancelled=self.cancelled))
 
 
 class ClusterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -237,6 +242,7 @@ class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
     entity: QuotaEntity | None = None
     bucket: _Tags | None = None
     about: str | None = None
+    cancelled: bool = False
 
 
 class _Kind(msgspec.Struct):

@@ -79,6 +79,8 @@ class QuotaCancellation:
 
     entity: QuotaEntity
     moment: int
+    late: bool = False
+    """Whether it came after that moment, so that it has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class CallbackCancellation:
     """The cancellation of the callback change scheduled for `moment`."""
 
     moment: int
+    late: bool = False
+    """Whether it came after that moment, so that it has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +138,15 @@ def to_change(record: QuotaLogRecord, timestamp: int) -> Change:
     """Return the change that a record makes, in force from its timestamp on, or from a later `effective_at`."""
     scheduled = record.effective_at
     moment = timestamp if scheduled is None else max(timestamp, scheduled)
-    cancelled = False
-    if scheduled is not None and isinstance(record, QuotaRecord | CallbackRecord) and record.cancelled:
-        # A cancellation that comes too late repeats the change, because compaction keeps only this record of the two.
-        moment, cancelled = scheduled, timestamp < scheduled
     match record:
-        case QuotaRecord(entity) if cancelled:
-            return QuotaCancellation(entity, moment)
+        case QuotaRecord(entity, cancelled=True) if scheduled is not None:
+            return QuotaCancellation(entity, scheduled, late=timestamp >= scheduled)
         case QuotaRecord(entity):
             return QuotaChange(entity, record.quota, moment, _altered(record), _is_scheduled(record, timestamp))
         case ResetRecord(bucket):
             return BucketReset(bucket, moment)
-        case CallbackRecord() if cancelled:
-            return CallbackCancellation(moment)
+        case CallbackRecord(cancelled=True) if scheduled is not None:
+            return CallbackCancellation(scheduled, late=timestamp >= scheduled)
         case CallbackRecord(setting):
             return CallbackChange(setting, moment, _altered(record), _is_scheduled(record, timestamp))
         case ClusterRecord(cluster):

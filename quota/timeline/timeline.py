@@ -53,7 +53,7 @@ class QuotaTimeline:
                 self._versions[entity].add(change)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
-            case QuotaCancellation(entity, moment):
+            case QuotaCancellation(entity, moment, late=False):
                 if versions := self._versions.get(entity):
                     versions.cancel(moment)
             case _:

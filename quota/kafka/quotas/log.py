@@ -20,7 +20,7 @@ from quota.records.record import Record
 from quota.settings import Settings
 from quota.settings.connection import Connection
 from quota.text import format_time
-from quota.timeline.change import to_change
+from quota.timeline.change import CallbackCancellation, QuotaCancellation, to_change
 from quota.timeline.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
@@ -258,7 +258,12 @@ class QuotaLog:
                 format_time(timestamp),
                 format_time(self.decided_until),
             )
-        self.quotas.add(to_change(record, timestamp))
+        change = to_change(record, timestamp)
+        if isinstance(change, QuotaCancellation | CallbackCancellation) and change.late:
+            _log.warning(
+                "%s cancels the change of %s after that time, so it has no effect", source, format_time(change.moment)
+            )
+        self.quotas.add(change)
         if self._with_entries:
             self.entries.append(QuotaLogEntry(source.offset, timestamp, record))
 

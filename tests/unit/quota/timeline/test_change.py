@@ -245,9 +245,8 @@ def test_a_callback_and_a_cluster_are_records_too():
     assert to_change(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
     cancellation = read_quota_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
     assert to_change(cancellation, 89) == CallbackCancellation(90)
-    assert to_change(cancellation, 90) == CallbackChange(None, 90)
-    assert len({callback.key, later.key, cluster.key}) == 3
-    assert cancellation.key == later.key
+    assert to_change(cancellation, 90) == CallbackCancellation(90, late=True)
+    assert len({callback.key, later.key, cluster.key, cancellation.key}) == 4
 
 
 LAST = 12
@@ -274,7 +273,7 @@ def test_requests_not_older_than_the_lag_are_decided_as_by_the_whole_log(changes
         if scheduled and data.draw(st.booleans()):
             record = structs.replace(data.draw(st.sampled_from(scheduled)), cancelled=True)  # noqa: PLW2901
         elif isinstance(record, QuotaRecord) and record.effective_at is not None and timestamp < record.effective_at:
-            # As `cancel` does, a cancellation contains the change of its key.
+            # As `cancel` does, a cancellation contains the change.
             scheduled = [change for change in scheduled if change.key != record.key] + [record]
         log.append((timestamp, record.key, codec.encode(record)))
     whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
@@ -291,3 +290,23 @@ def test_a_change_cancelled_in_time_never_takes_effect_and_one_cancelled_late_do
         log = [(at, record.key, codec.encode(record)) for at, record in ((0, scheduled), (cancelled_at, cancellation))]
         for records in (log, compacted(log, 150)):
             assert (timeline_of(records).resolve("alice", "app", 200).limit is not None) is holds
+
+
+@pytest.mark.parametrize("cancelled_at", [100, 150])
+@pytest.mark.parametrize(
+    "cancellation",
+    [
+        QuotaRecord(ALICE, 7.0, effective_at=100, cancelled=True),
+        QuotaRecord(ALICE, None, effective_at=100, cancelled=True),
+        CallbackRecord(B, effective_at=100, cancelled=True),
+        CallbackRecord(None, effective_at=100, cancelled=True),
+    ],
+)
+def test_a_late_cancellation_of_a_change_that_never_was_changes_nothing_at_any_time(cancelled_at, cancellation):
+    """Not for the past either, whose decisions a replay would contradict, and not what took effect at that moment."""
+    quotas = CallbackTimeline(Callbacks("x.A", (), frozenset({"x.B"})))
+    for timestamp, record in ((100, QuotaRecord(ALICE, 5.0)), (100, CallbackRecord(A)), (cancelled_at, cancellation)):
+        quotas.add(to_change(record, timestamp))
+    held = [quotas.timeline.latest(ALICE, at).quota for at in (100, 149, 150, 200)]
+    assert held == [Quota(5.0)] * 4
+    assert [quotas.callback(at) for at in (100, 149, 150, 200)] == [A] * 4
