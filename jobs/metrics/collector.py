@@ -25,6 +25,8 @@ _MANY_ANSWERS = 1000
 
 _ENDS_SECONDS = 5.0
 _METADATA_KEY = ClusterRecord(Cluster({})).key
+_MAX_LOGGED = 100
+"""The number of errors that are logged once each; their texts may have times in them."""
 _MAX_TENANTS = 500
 """The number of tenants with their own series: each has nine."""
 _FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
@@ -135,5 +137,7 @@ class JobMetrics:
         self._failures += 1
         message = f"{type(error).__name__}: {error}".splitlines()[0]
         if message not in self._logged:
+            if len(self._logged) >= _MAX_LOGGED:
+                self._logged.clear()
             self._logged.add(message)
             _log.warning("metrics: %s; the job continues", message)

@@ -24,7 +24,7 @@ from quota.timeline.change import (
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.timeline import QuotaTimeline
+from quota.timeline.timeline import QuotaTimeline, forget_moments
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)
 
@@ -80,6 +80,20 @@ class CallbackTimeline:
         position = _count_until(self._events, change.moment)
         self._events.insert(position, event)
         self._discard_after(position)
+
+    def forget(self, before: int) -> None:
+        """Forget what was replaced before a time (epoch ms), as compaction does with the records of the log."""
+        self.timeline.forget(before)
+        self.settings.forget(before)
+        forget_moments(self._cluster_moments, before)
+        count, last = _count_until(self._events, before), dict[object, _Event]()
+        for event in self._events[:count]:
+            subject = getattr(event.change, "entity", type(event.change))
+            last.pop(subject, None)
+            last[subject] = event
+        if len(last) < count:
+            self._events[:count] = last.values()
+            self.close()  # new instances receive the events that are left
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""

@@ -35,6 +35,8 @@ _JOIN_SECONDS = 5.0
 _LEAST_SECONDS = 0.1
 """The least time for a decision: it is written, read by the job, written by it and read again."""
 _MAX_TIMES = 10
+_MAX_LOGGED = 100
+"""The number of errors that are logged once each; their texts may have times in them."""
 
 
 class JobPace:
@@ -279,6 +281,8 @@ class AwaitedDecisions:
         """Reject a request that cannot be written; unless it is invalid, it may have been written after all."""
         message = f"the request cannot be written to its topic: {error.str()}"
         if message not in self._logged:
+            if len(self._logged) >= _MAX_LOGGED:
+                self._logged.clear()
             self._logged.add(message)
             _log.warning("%s", message)
         pending = self._pending.get(request_id)

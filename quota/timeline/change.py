@@ -243,6 +243,13 @@ class EffectiveChanges(Generic[C]):
         self._changes = [change for change in self._changes if change.moment != moment]
         self._apply_from(_count_until(self._changes, moment))
 
+    def forget(self, before: int) -> None:
+        """Forget the changes that were replaced before a time (epoch ms); what was in force then stays, as a whole."""
+        replaced = self.count(before) - 1
+        if replaced > 0:
+            del self._changes[:replaced], self.all[:replaced]
+            self._changes[0] = self.all[0] = replace(self.all[0], altered=None)
+
     def count(self, at: int) -> int:
         """Return the number of changes that have taken effect as of `at` (epoch ms)."""
         return _count_until(self.all, at)

@@ -32,6 +32,11 @@ class Level(msgspec.Struct, frozen=True):
     """The time from which the quota has been in force, epoch ms; null for none."""
 
 
+def forget_moments(moments: list[int], before: int) -> None:
+    """Remove the times from a sorted list that are followed by another one before a time (epoch ms)."""
+    del moments[: max(bisect_right(moments, before) - 1, 0)]
+
+
 class QuotaTimeline:
     """The changes of the quota log, in the order of their times.
 
@@ -60,6 +65,13 @@ class QuotaTimeline:
                 return
         insort(self._moments, change.moment)
         self._cache.clear()
+
+    def forget(self, before: int) -> None:
+        """Forget what was replaced before a time (epoch ms): quotas, changes and resets as of earlier times."""
+        for versions in self._versions.values():
+            versions.forget(before)
+        for moments in (self._moments, *self._resets.values()):
+            forget_moments(moments, before)
 
     def add_quota(self, change: QuotaChange | QuotaCancellation) -> tuple[Quota | None, Quota | None]:
         """Add a change of a quota; return the entity's quota at its time before it was added, and after."""

@@ -15,6 +15,7 @@ from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
 from quota.kafka.librdkafka import KeptClient, cluster_errors, retry
 from quota.kafka.reading import Skipped, in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
+from quota.kafka.topics.specs import QUOTAS_RETAINED_MS
 from quota.records.quota_log import Callbacks, QuotaLogEntry, read_quota_log_record
 from quota.records.record import Record
 from quota.settings import Settings
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.1
 _LOOK_SECONDS = 60.0
 """How often a topic with single replicas is checked for added ones [s]."""
+
+_FORGET_SECONDS = 24 * 3600.0
+"""How often replaced quotas are forgotten that the topic need not have any longer, either [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class QuotaLog:
         self._kept = KeptClient(lambda: make_consumer(quotas.connection, "mutation-quota-log", own))
         self._replicas = _replica_ends(quotas.connection, quotas.topic) if ask_replicas else None
         self._look = Every(_LOOK_SECONDS)
+        self._forget = Every(_FORGET_SECONDS, at_once=False)
         self._replicated = False
         self._positions = dict.fromkeys(self._partitions(), 0)
         self._first = dict.fromkeys(self._positions, 0)
@@ -140,7 +145,8 @@ class QuotaLog:
     def read_to_end(self) -> None:
         """Read everything up to the topic's current end.
 
-        Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on.
+        Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on. What
+        a week ago was replaced already is forgotten: of earlier times, a reader that starts may not know it either.
         """
         deadline = None
         with cluster_errors(f"read the quotas in {self._name}", self._connection):
@@ -154,7 +160,10 @@ class QuotaLog:
                         raise
                     time.sleep(_POLL_SECONDS)
                 else:
-                    return
+                    break
+        if self._forget.is_due():
+            asked_at = now_ms() if self.decided_until < 0 else min(now_ms(), self.decided_until)
+            self.quotas.forget(asked_at - QUOTAS_RETAINED_MS)
 
     def _partitions(self) -> list[int]:
         """Return the topic's partitions, which a broker that restarts may not know yet."""

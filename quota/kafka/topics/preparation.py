@@ -86,10 +86,11 @@ class UserTopics:
         A fault is logged once; the requests in that topic become dead letters.
         """
         topics = self._admin.describe(user_topic_names(self._admin.layout().topics, self._settings))
-        for fault in faults(topics, self._settings):
+        present = list(faults(topics, self._settings))
+        for fault in present:
             if fault not in self._logged:
-                self._logged.add(fault)
                 _log.warning("%s", fault)
+        self._logged = set(present)
         return {name: topic.topic_id for name, topic in topics.items()}
 
 

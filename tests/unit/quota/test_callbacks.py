@@ -148,6 +148,25 @@ def test_a_cancelled_scheduled_change_is_not_passed_to_the_callback():
     assert rate(quotas, 300) == 5.0
 
 
+def test_metadata_and_configs_that_are_forgotten_are_passed_to_no_further_instance():
+    """A request that is not older is resolved as before, and so is one after a later change."""
+    quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 1), CallbackChange(setting("Recording", n="1"), 2))
+    for moment in range(10, 1010):
+        quotas.add(ClusterChange(Cluster({"t": [moment]}), moment))
+    quotas.add(QuotaChange(ALICE, Quota(7.0), 1008))
+    before = [rate(quotas, at) for at in (1005, 1009)]
+    quotas.forget(1005)
+    Recording.calls.clear()
+    quotas.add(CallbackChange(setting("Recording", n="2"), 2000))
+    assert [rate(quotas, at) for at in (1005, 1009, 2000)] == [*before, 7.0]
+    assert [calls[1:] for calls in Recording.calls if calls[0] in {"cluster", "configure"}] == [
+        ({},),
+        ({"n": "1"},),
+        *(({"t": [moment]},) for moment in range(1005, 1010)),
+        ({"n": "2"},),
+    ]
+
+
 def test_configs_change_while_it_runs():
     """The same instance is configured again from the record's timestamp; None means the settings' own configs."""
     quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), configs=[("a", "1")])

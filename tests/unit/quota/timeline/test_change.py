@@ -1,6 +1,7 @@
 """Records of the quota topic, and sequences of their changes, compared with a model of twenty lines."""
 
 import json
+import pickle
 
 import pytest
 from hypothesis import example, given
@@ -22,6 +23,7 @@ from quota.records.quota_log import (
     read_quota_log_record,
 )
 from quota.timeline.change import (
+    BucketReset,
     CallbackCancellation,
     CallbackChange,
     ClusterChange,
@@ -135,15 +137,16 @@ ALL = ("whole", {"rate": 5, "burst": 5, "max_debt_ms": 5})
     [(0, None, ALL), (0, 4, ("part", BURST)), (1, None, ("remove", None)), (0, 3, ("part", RATE)), (0, None, ALL)], END
 )
 def test_a_quota_at_any_time_is_what_the_changes_result_in_in_the_order_of_their_effect(steps, lag_starts):
-    """By the whole log at any time, and by the compacted one at any time that is not older than the lag."""
+    """By the whole log at any time; by the compacted one, or what a reader remembers, not before the lag starts."""
     log, model = written(steps)
-    whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
+    whole, rest, long_lived = timeline_of(log), timeline_of(compacted(log, lag_starts)), timeline_of(log)
+    long_lived.forget(lag_starts)
     for at in range(END + 1):
         expected = quota_of(model.in_force(at))
         limit = whole.resolve("alice", "", at).limit
         assert (limit and limit.quota) == expected
-        if at >= lag_starts:
-            limit = rest.resolve("alice", "", at).limit
+        for timeline in (rest, long_lived) if at >= lag_starts else ():
+            limit = timeline.resolve("alice", "", at).limit
             assert (limit and limit.quota) == expected
 
 
@@ -276,11 +279,26 @@ def test_requests_not_older_than_the_lag_are_decided_as_by_the_whole_log(changes
             # As `cancel` does, a cancellation contains the change.
             scheduled = [change for change in scheduled if change.key != record.key] + [record]
         log.append((timestamp, record.key, codec.encode(record)))
-    whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
+    whole, rest, long_lived = timeline_of(log), timeline_of(compacted(log, lag_starts)), timeline_of(log)
+    long_lived.forget(lag_starts)
     for at in range(lag_starts, LAST + 2):
-        expected, resolution = whole.resolve("alice", "app", at), rest.resolve("alice", "app", at)
-        assert resolution._replace(limit=None) == expected._replace(limit=None)
-        assert (resolution.limit and resolution.limit.quota) == (expected.limit and expected.limit.quota)
+        expected = whole.resolve("alice", "app", at)
+        for timeline in (rest, long_lived):
+            resolution = timeline.resolve("alice", "app", at)
+            assert resolution._replace(limit=None) == expected._replace(limit=None)
+            assert (resolution.limit and resolution.limit.quota) == (expected.limit and expected.limit.quota)
+
+
+def test_a_timeline_that_forgets_takes_no_more_than_what_is_left():
+    quotas = QuotaTimeline()
+    for moment in range(1000):
+        quotas.add(QuotaChange(ALICE, Quota(1.0 + moment), moment))
+        quotas.add(BucketReset({"user": "alice"}, moment))
+    size = len(pickle.dumps(quotas))
+    quotas.forget(995)
+    assert [quotas.latest(ALICE, at).quota.rate for at in (995, 996, 999)] == [996.0, 997.0, 1000.0]
+    assert quotas.resolve("alice", "", 999).reset_at == 999
+    assert len(pickle.dumps(quotas)) < size / 50
 
 
 def test_a_change_cancelled_in_time_never_takes_effect_and_one_cancelled_late_does():

@@ -205,6 +205,19 @@ def test_changes_that_an_open_transaction_holds_back_are_not_awaited(topic, repl
     assert "could be read only after requests up to" in caplog.text
 
 
+def test_a_reader_that_runs_for_days_forgets_what_was_replaced_more_than_a_week_ago(topic, monkeypatch):
+    """It may still be asked for requests of a week ago; and for older ones, if it is that far behind."""
+    day = 24 * 3_600_000
+    monkeypatch.setattr(quota_log, "now_ms", lambda: 20 * day)
+    monkeypatch.setattr(quota_log, "_FORGET_SECONDS", 0.0)
+    topic.changes += [change(offset, offset * day) for offset in range(20)]
+    for behind, kept in ((0, 7), (3, 10)):
+        log = quota_log.QuotaLog(KafkaQuotas(Connection("weeks:9092"), "quotas", 5.0, Callbacks()))
+        log.decided_until = (20 - behind) * day
+        log.read_to_end()
+        assert len([at for at in range(20) if log.timeline.latest(QuotaEntity("ann"), at * day)]) == kept
+
+
 def test_a_clock_that_was_ahead_counts_until_the_next_change(topic, monkeypatch):
     """A service that pushes quotas would otherwise push for days what is scheduled for these days."""
     monkeypatch.setattr(quota_log, "now_ms", lambda: 1000)
