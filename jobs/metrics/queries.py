@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +18,7 @@ from jobs.metrics.endpoint import STALLED_SECONDS, STARTING, STOPPING, Health, P
 from jobs.metrics.families import family, query_families
 from quota.kafka.reading import Partition
 from quota.kafka.timing import Every
-from quota.kafka.topics.topic_admin import TopicAdmin
+from quota.kafka.topics.topic_admin import OpenTransactions, TopicAdmin
 from quota.settings import Settings
 
 _ENDS_SECONDS = 5.0
@@ -74,6 +74,8 @@ class QueryObserver(Health):
         """The start of the job [s since the epoch]."""
         self.stop = threading.Event()
         """Set before the queries are stopped."""
+        self.held_back: Mapping[str, str] = {}
+        """Which transaction hides records from a query, by its name."""
         self.clock = clock
         self._queries: Sequence[StreamingQuery] = ()
         self._tracker: StatusTracker
@@ -161,7 +163,8 @@ class QueryObserver(Health):
     def _not_ready(self, name: str, seen: QueryObservation) -> str | None:
         if seen.progress_at is None:
             return self._stalled(name, seen) or f"{name} has not finished a batch yet ({seen.message})"
-        return self._stalled(name, seen)
+        held = self.held_back.get(name)
+        return self._stalled(name, seen) or (f"{name} cannot read all records: {held}" if held else None)
 
 
 class QueryMetrics(MetricsSource):
@@ -173,16 +176,26 @@ class QueryMetrics(MetricsSource):
         self._settings = settings
         self._observer = observer
         self._topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._open: defaultdict[str, OpenTransactions] = defaultdict(lambda: OpenTransactions(self._topics))
         self._fetched: Mapping[str, Mapping[Partition, int]] = {}
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def poll(self) -> None:
-        """Fetch the end offsets of what the queries read, if they are due."""
-        if self._fetch_ends.is_due():
-            self._fetched = {
-                name: self._topics.offsets(seen.progress.positions.keys() if seen.progress else ())
-                for name, seen in self._observer.observations.items()
-            }
+        """Fetch the end offsets of what the queries read, if they are due, and look for transactions before them.
+
+        The topic of a user is left out: it would tell a probe of the job what that user does.
+        """
+        if not self._fetch_ends.is_due():
+            return
+        self._fetched = {
+            name: self._topics.offsets(seen.progress.positions.keys() if seen.progress else ())
+            for name, seen in self._observer.observations.items()
+        }
+        own = self._settings.topics.names
+        self._observer.held_back = {
+            name: self._open[name].look({each: end for each, end in ends.items() if each[0] in own})
+            for name, ends in self._fetched.items()
+        }
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of the last observations."""

@@ -93,7 +93,8 @@ def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicSt
     needed = {row.name for row in rows if row.needed}
     for partition, offset in sorted(cluster.stable.items()):
         if partition[0] in needed and offset < cluster.overdue.get(partition, offset):
-            yield f"records have been unreadable for more than a minute: {end_of_transaction(partition, offset)}"
+            transaction = end_of_transaction(settings.kafka.bootstrap_servers, partition, offset)
+            yield f"records have been unreadable for more than a minute: {transaction}"
 
 
 def topic_id_problems(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:

@@ -131,7 +131,7 @@ class GatewayStats:
             self.undecided += 1
             if reply.was_requested and not (reply.error_code or self._is_silent):
                 self._is_silent = True
-                _log.warning("no decision in time; check that mutation-quota enforce is running")
+                _log.warning("no decision in time; %s", reply.cause or "check that mutation-quota enforce is running")
 
     def decisions(self) -> Iterator[tuple[float, int]]:
         """Yield upper bounds [s], the last one infinite, with the number of decisions that took at most this time."""

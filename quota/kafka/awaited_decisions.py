@@ -18,7 +18,7 @@ from quota.admission.resolve import FEWER_TOPICS
 from quota.errors import BadInput, ErrorCode
 from quota.kafka.librdkafka import UNDELIVERED
 from quota.kafka.requests_and_answers import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
-from quota.kafka.timing import now_ms
+from quota.kafka.timing import Every, now_ms
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.records.decision_request import DecisionReply, DecisionRequest
@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 _MAX_UNDECIDED = 10_000
 _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
+_LOOK_SECONDS = 2.0
+"""After how long without a decision, and how often then, a transaction is looked for that hides requests [s]."""
 _JOIN_SECONDS = 5.0
 _LEAST_SECONDS = 0.1
 """The least time for a decision: it is written, read by the job, written by it and read again."""
@@ -141,6 +143,10 @@ class AwaitedDecisions:
         self._has_limit = limit_ms is not None
         self._pace = JobPace(float("inf") if limit_ms is None else limit_ms / 1000)
         self._logged: set[str] = set()
+        self.cause = ""
+        """Why nothing is decided, if it is known: a transaction hides requests from the job."""
+        self._look = Every(_LOOK_SECONDS)
+        self._looking = threading.Thread()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -232,7 +238,9 @@ class AwaitedDecisions:
         silent_ms, least_ms = (
             round(time * 1000) for time in (self._pace.silent_for(now), self._pace.least_seconds(now))
         )
-        return DecisionReply(job_silent_ms=silent_ms, least_decision_ms=least_ms, was_requested=was_requested)
+        return DecisionReply(
+            job_silent_ms=silent_ms, least_decision_ms=least_ms, was_requested=was_requested, cause=self.cause
+        )
 
     def _is_in_vain(self, wanted: DecisionRequest, loop: asyncio.AbstractEventLoop) -> bool:
         """Return whether a request would not be decided in time.
@@ -300,10 +308,22 @@ class AwaitedDecisions:
             pending.has_failed = True
             self._undecided.add(pending)
 
+    def _look_for_cause(self, now: float) -> None:
+        """Look why nothing is decided, on another thread: a cluster that does not answer must not delay answers."""
+        if self._pace.silent_for(now) < _LOOK_SECONDS:
+            self.cause = ""
+        elif self._look.is_due() and not self._looking.is_alive():
+            self._looking = threading.Thread(target=self._find_cause, name="mutation-quota-cause", daemon=True)
+            self._looking.start()
+
+    def _find_cause(self) -> None:
+        self.cause = self._writer.open_transaction()
+
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._closed.is_set():
             try:
                 self._writer.poll()
+                self._look_for_cause(loop.time())
                 for received in self._reader.read(_POLL_SECONDS):
                     loop.call_soon_threadsafe(self.receive, received)
             except Exception:  # noqa: BLE001 without this thread nobody would be answered

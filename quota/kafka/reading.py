@@ -134,12 +134,13 @@ def message_source(message: Message) -> Source:
     return Source(cast("str", message.topic()), cast("int", message.partition()), cast("int", message.offset()))
 
 
-def end_of_transaction(partition: Partition, offset: int) -> str:
+def end_of_transaction(servers: str, partition: Partition, offset: int) -> str:
     """Return which transaction is open, by the offset of its first record, and how to end it."""
     topic, number = partition
     return (
         f"a transaction has been open on {topic}-{number} since offset {offset}; unless it ends by itself, end it: "
-        f"kafka-transactions.sh abort --topic {topic} --partition {number} --start-offset {offset}"
+        f"kafka-transactions.sh --bootstrap-server {servers} abort --topic {topic} --partition {number} "
+        f"--start-offset {offset}"
     )
 
 
@@ -184,7 +185,9 @@ def read_topic(
                         read = TopicPartition(topic, at.partition)
                         _, ends[at.partition] = consumer.get_watermark_offsets(read, cached=True)
                     if await_open and at.offset < ends[at.partition]:
-                        _log.info("waiting: %s", end_of_transaction((topic, at.partition), at.offset))
+                        _log.info(
+                            "waiting: %s", end_of_transaction(connection.servers, (topic, at.partition), at.offset)
+                        )
                         seconds = max(timeout_seconds, _TRANSACTION_SECONDS)
                     else:
                         unfinished.discard(at.partition)

@@ -4,7 +4,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -25,6 +25,7 @@ from quota.kafka.reading import (
     topic_partitions,
 )
 from quota.kafka.timing import Every
+from quota.kafka.topics.topic_admin import OpenTransactions, TopicAdmin
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import Decision, read_decision
@@ -37,6 +38,8 @@ MAX_REQUESTS_PER_BATCH = 50_000
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
+_LOOK_SECONDS = 1.0
+"""The time limit of a call for the offsets of a request topic [s]: meanwhile no answers are read."""
 _MAX_MESSAGES = 1000
 _ANSWER_HEAD = 512
 """The prefix of a decision [bytes] that contains its own id, which is shorter than 300, and the beginning
@@ -81,6 +84,9 @@ class RequestWriter:
             own["message.timeout.ms"] = math.ceil(limit_seconds * 1000)
             own["topic.metadata.propagation.max.ms"] = round(min(limit_seconds / 2, _MISSING_SECONDS) * 1000)
         self._kept = KeptClient(lambda: RecordProducer(client_config(settings.kafka.connection, own)))
+        self._admin = TopicAdmin(settings.kafka.connection, _LOOK_SECONDS, overrides)
+        self._open = OpenTransactions(self._admin)
+        self._last_topic = self._topics.requests
         self._former: list[RecordProducer] = []
         """The producers that were replaced, until their requests are delivered or have failed."""
 
@@ -98,7 +104,7 @@ class RequestWriter:
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
         """Enqueue requests, in this order, as `send_bytes` does."""
         for request in requests:
-            topic = request_topic(request.user, self._topics)
+            topic = self._last_topic = request_topic(request.user, self._topics)
             self.send_bytes(topic, codec.encode(request), request.user.encode(), on_delivery)
 
     def send_bytes(
@@ -116,6 +122,12 @@ class RequestWriter:
             return
         with self._errors():
             self._kept.client.send(topic, value, key)
+
+    def open_transaction(self) -> str:
+        """Return which transaction hides requests of the topic of the last one, now and at the last call, if any."""
+        with suppress(ClusterError):
+            return self._open.look(self._admin.ends(self._last_topic))
+        return ""
 
     @property
     def acknowledged(self) -> int:

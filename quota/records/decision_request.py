@@ -39,6 +39,8 @@ class DecisionReply:
     """Without a decision: the time that one takes at least, as far as is known [ms]."""
     was_requested: bool = True
     """Whether the request was written; not if it would not be decided in its time."""
+    cause: str = ""
+    """Without a decision: why none is made, if it is known, and what an operator does."""
 
     @property
     def is_invalid(self) -> bool:

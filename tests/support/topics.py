@@ -66,3 +66,14 @@ middle of pytest's output.
 def admin_of(settings):
     """Return an admin client of the cluster of a deployment."""
     return AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+
+
+def open_transaction(settings, topic, value):
+    """Write a record in a transaction that stays open, to the first partition of a topic; return its producer."""
+    config = {**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, "transactional.id": topic}
+    producer = Producer(config)
+    producer.init_transactions(DEADLINE_SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, value, b"another", partition=0)
+    producer.flush(DEADLINE_SECONDS)
+    return producer

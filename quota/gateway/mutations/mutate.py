@@ -186,10 +186,8 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayCont
         left = f"{wanted.timeout_ms} ms are left for a decision"
         sentence = f"this mutation was not requested, and nothing was changed: {left}"
     if is_silent:
-        sentence += (
-            f"; no mutation has been decided for {reply.job_silent_ms} ms, "
-            f"is mutation-quota enforce running on {context.enforced_by}?"
-        )
+        why = reply.cause or f"is mutation-quota enforce running on {context.enforced_by}?"
+        sentence += f"; no mutation has been decided for {reply.job_silent_ms} ms, {why}"
     elif not reply.error:
         sentence += f"; decisions take at least {reply.least_decision_ms} ms at present"
     return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

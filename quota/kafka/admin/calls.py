@@ -166,7 +166,7 @@ class Calls:
                 await self._request(call, await self._valid(call, topics), decisions)
                 await call.completed.wait()
         except TimeoutError:
-            self._expire(call)
+            self._expire(call, cause=decisions.cause)
         except asyncio.CancelledError:
             self._expire(call, is_closed=True)
         except Exception as error:  # noqa: BLE001 any error belongs to those who wait for the call
@@ -249,7 +249,7 @@ class Calls:
         else:
             _complete(call, results)
 
-    def _expire(self, call: Call, *, is_closed: bool = False) -> None:
+    def _expire(self, call: Call, *, is_closed: bool = False, cause: str = "") -> None:
         """Fail all topics without an outcome, each for its own reason."""
         for name in list(call.pending):
             if name in call.rejected or call.is_held_back:
@@ -261,11 +261,11 @@ class Calls:
                     f"topic {name} was admitted, but no result arrived in time; it may still be carried out"
                 )
             else:
-                error = self._no_decision(name)
+                error = self._no_decision(name, cause)
             call.complete(name, error)
 
-    def _no_decision(self, name: str) -> KafkaException:
-        question = f"is mutation-quota enforce running on {self._servers}?"
+    def _no_decision(self, name: str, cause: str = "") -> KafkaException:
+        question = f"{cause}." if cause else f"is mutation-quota enforce running on {self._servers}?"
         later = "The change will not be made later, but a later decision may charge for it"
         return _timed_out(f"no decision on topic {name} in time; {question} {later}")
 

@@ -183,6 +183,11 @@ class QuotaWriter:
             self.write([*incomplete.values()])
             log.read_to_end()
             last = {entry.record.key: entry for entry in log.take_entries()}
+            if incomplete.keys() - last.keys():
+                raise ClusterError(
+                    f"the change is written, and takes effect when a transaction ends that another program has open on "
+                    f"topic {self._settings.topics.quotas}; see mutation-quota status"
+                )
             for key, written in [*incomplete.items()]:
                 latest, at = cast("R", last[key].record), last[key].timestamp
                 whole = _latest(log, latest, to_change(latest, at).moment)

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from quota.kafka.librdkafka import KeptClient, client_config, cluster_errors, reason, retry
-from quota.kafka.reading import Partition
+from quota.kafka.reading import Partition, end_of_transaction
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.specs import TopicSpec
 from quota.records.quota_log import Cluster
@@ -98,17 +98,26 @@ class ClusterLayout:
 class TopicAdmin:
     """The topics of a cluster. The client connects when it is first used. Errors are raised as ClusterErrors."""
 
-    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
-        """Store the connection; each call may take `timeout_seconds`."""
+    def __init__(
+        self, connection: Connection, timeout_seconds: float, overrides: Mapping[str, str | float] | None = None
+    ) -> None:
+        """Store the connection; each call may take `timeout_seconds`. `overrides` are properties of the client."""
         self._timeout = timeout_seconds
-        self._connection = connection
+        self.connection = connection
+        self._overrides = overrides
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
-        with self._errors(f"reach Kafka at {self._connection}"), self._kept.reporting() as client:
+        with self._errors(f"reach Kafka at {self.connection}"), self._kept.reporting() as client:
             found = client.list_topics(timeout=self._timeout)
         topics = {name: _listed(name, topic) for name, topic in sorted(found.topics.items()) if topic.error is None}
         return ClusterLayout(str(found.cluster_id), tuple(sorted(found.brokers)), topics)
+
+    def ends(self, name: str) -> dict[Partition, int]:
+        """Return the offset after the last record of each partition of a topic."""
+        with self._errors(f"describe topic {name}"):
+            partitions = self._existing([name])[name].partitions
+        return self.offsets([(name, replicas.partition) for replicas in partitions])
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the ids of existing topics."""
@@ -139,7 +148,7 @@ class TopicAdmin:
         if not partitions:
             return {}
         specs = {TopicPartition(*partition): spec for partition in partitions}
-        with self._errors(f"read the offsets of topics at {self._connection}"), self._kept.reporting() as client:
+        with self._errors(f"read the offsets of topics at {self.connection}"), self._kept.reporting() as client:
             level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
             futures = client.list_offsets(specs, isolation_level=level, request_timeout=self._timeout)
             offsets = {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
@@ -183,10 +192,10 @@ class TopicAdmin:
 
     @cached_property
     def _kept(self) -> KeptClient[AdminClient]:
-        return KeptClient(lambda: AdminClient(client_config(self._connection)))
+        return KeptClient(lambda: AdminClient(client_config(self.connection, self._overrides)))
 
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
-        return cluster_errors(action, self._connection, hint)
+        return cluster_errors(action, self.connection, hint, self._overrides)
 
     def _existing(self, names: Collection[str]) -> dict[str, Topic]:
         return _all(describe_topics(self._kept, sorted(names), self._timeout))
@@ -203,6 +212,24 @@ class TopicAdmin:
             topic: {name: MASK if entry.is_sensitive else entry.value or "" for name, entry in sorted(entries.items())}
             for topic, entries in found.items()
         }, errors
+
+
+class OpenTransactions:
+    """The transactions that hide records of topics from readers of committed ones, for longer than between two looks.
+
+    A transaction hides the records after its first one until it ends, also those of others.
+    """
+
+    def __init__(self, topics: TopicAdmin) -> None:
+        self._topics = topics
+        self._open: Mapping[Partition, int] = {}
+
+    def look(self, ends: Mapping[Partition, int]) -> str:
+        """Return one that was open at the last look, too, and how to end it; `ends` are those of the partitions now."""
+        stable = self._topics.offsets(ends.keys(), stable=True)
+        before, self._open = self._open, {each: stable[each] for each, end in ends.items() if stable[each] < end}
+        still = (each for each in self._open.items() if each in before.items())
+        return next((end_of_transaction(str(self._topics.connection), *each) for each in still), "")
 
 
 def describe_topics(

@@ -33,7 +33,7 @@ from schemas.buckets import STATE_VERSION
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
-from tests.support.topics import DEADLINE_SECONDS, QUIET, admin_of, consume, consume_all, produce
+from tests.support.topics import DEADLINE_SECONDS, QUIET, admin_of, consume, consume_all, open_transaction, produce
 from tests.support.waiting import finish, until
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000
@@ -91,12 +91,16 @@ def monitor(spark, settings):
 
 
 def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic):
-    """Mallory names alice, and alice's bucket stays unchanged; carol's topic is created while the job runs."""
+    """Mallory names alice, and alice's bucket stays unchanged; carol's topic is created while the job runs.
+
+    Dora leaves a transaction open on her topic, which holds up nobody else.
+    """
     topics = by_topic.topics
     for user in ("alice", "mallory", "carol"):
         write_record(by_topic, QuotaRecord(QuotaEntity(user), 1.0))
-    UserTopics(by_topic).prepare(["alice", "mallory"])
+    UserTopics(by_topic).prepare(["alice", "mallory", "dora"])
     create(by_topic, topics.requests)  # it belongs to no user
+    left_open = open_transaction(by_topic, request_topic("dora", topics), request_json(1, user="dora"))
     query = start_enforce(DeploymentSession.on(spark, by_topic))
     try:
         produce(by_topic, topics.requests, request_json(5))
@@ -115,6 +119,7 @@ def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic
         send(by_topic, corrected)
         decided = [decision for _, decision in consume(by_topic, topics.decisions, 4)]
     finally:
+        left_open.abort_transaction()
         query.stop()
     assert lie.letter.error == f"user: the topic {topics.requests}.mallory belongs to another user (value: 'alice')"
     assert sorted(decision["user"] for decision in decided) == ["alice", "carol", "mallory", "mallory"]

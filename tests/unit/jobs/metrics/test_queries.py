@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from jobs.metrics import queries
 from jobs.metrics.batches import FinishedBatch
 from jobs.metrics.queries import QueryObserver
 from quota.settings import load_settings
@@ -16,9 +17,9 @@ SETTINGS = load_settings(["audit.trigger_seconds=10"], environment={})
 class Progress:
     """Spark's report of a trigger."""
 
-    def __init__(self, batch, at):
+    def __init__(self, batch, at, ends):
         facts = {"batchId": batch, "timestamp": f"2026-11-25T{at}Z", "numInputRows": 1, "durationMs": {}}
-        self.json = json.dumps(facts | {"stateOperators": [], "sources": []})
+        self.json = json.dumps(facts | {"stateOperators": [], "sources": [{"endOffset": ends}]})
 
 
 class Query:
@@ -33,8 +34,8 @@ class Query:
     def does(self, message, *, in_trigger=True):
         self.status = {"message": message, "isTriggerActive": in_trigger, "isDataAvailable": in_trigger}
 
-    def finish(self, batch, at):
-        self.lastProgress = Progress(batch, at)
+    def finish(self, batch, at, ends=None):
+        self.lastProgress = Progress(batch, at, ends)
 
 
 class Context:
@@ -75,6 +76,29 @@ class Scene:
 @pytest.fixture
 def scene():
     return Scene("enforce")
+
+
+@pytest.mark.parametrize(("topic", "is_ready"), [("mutation-requests", False), ("mutation-requests.dora", True)])
+def test_a_query_is_not_ready_while_a_transaction_hides_what_it_is_to_read(scene, monkeypatch, topic, is_ready):
+    """One on a user's own topic holds up that user alone, who must not decide whether the job is ready."""
+    ends = {(topic, 0): 9}
+    topics = SimpleNamespace(
+        connection="k:9092", offsets=lambda names, *, stable=False: dict.fromkeys(names, 3) if stable else ends
+    )
+    monkeypatch.setattr(queries, "TopicAdmin", lambda *_: topics)
+    monkeypatch.setattr(queries, "_ENDS_SECONDS", 0.0)
+    scene.queries[0].finish(3, "12:00:00", {topic: {"0": 3}})
+    health, metrics = scene.after(60), queries.QueryMetrics(SETTINGS, scene.observer)
+    metrics.poll()
+    assert health.ready().ok
+    metrics.poll()
+    assert (health.live().ok, health.ready().ok) == (True, is_ready)
+    if not is_ready:
+        hidden = f"the query enforce cannot read all records: a transaction has been open on {topic}-0 since offset 3"
+        assert health.ready().reason.startswith(hidden)
+    ends.clear()
+    metrics.poll()
+    assert health.ready().ok
 
 
 def test_before_its_queries_run_a_service_is_healthy_and_not_ready():

@@ -92,8 +92,8 @@ def lagging(first, end, overdue=None, position=None, stable=None):
             (10, 3, 0),
             (
                 f"records have been unreadable for more than a minute: a transaction has been open on {REQUESTS}-0 "
-                f"since offset 40; unless it ends by itself, end it: kafka-transactions.sh abort --topic {REQUESTS} "
-                "--partition 0 --start-offset 40"
+                f"since offset 40; unless it ends by itself, end it: kafka-transactions.sh --bootstrap-server "
+                f"127.0.0.1:9092 abort --topic {REQUESTS} --partition 0 --start-offset 40"
             ),
         ),
     ],

@@ -53,6 +53,9 @@ def test_silence_is_logged_once_until_a_decision_and_a_request_that_was_not_writ
     silent = "no decision in time; check that mutation-quota enforce is running"
     assert caplog.messages == [silent, "receiving decisions again", silent]
     assert (stats.undecided, stats.late) == (4, 1)
+    stats.add_decision(0.1)
+    stats.add_reply(DecisionReply(cause="a transaction has been open"))
+    assert caplog.messages[-1] == "no decision in time; a transaction has been open"
 
 
 def test_connections_that_are_closed_for_one_reason_are_a_line_a_second(caplog):

@@ -27,6 +27,8 @@ def test_fail_closed_responds_with_an_error_that_names_the_reason(play):
     on = play(when_silent="closed", enforced_by="kafka:9092")
     waited = "no decision on this mutation in 8000 ms, so nothing was changed; "
     assert undecided(on) == (7, waited + SILENT, 0)
+    known = "no mutation has been decided for 10000 ms, a transaction has been open"
+    assert undecided(on, cause="a transaction has been open") == (7, waited + known, 0)
     assert undecided(on, job_silent_ms=9_999, least_decision_ms=900) == (7, waited + SLOW, 0)
     assert on.changes_seen() == []
 
