@@ -109,8 +109,9 @@ def test_a_quota_log_whose_records_are_deleted_can_be_read_and_altered(deploymen
     running = read_log(deployment)
     assert "were deleted" not in caplog.text
     TopicAdmin(deployment.kafka.connection, 10).configure([TopicSpec(topic, 1, {"cleanup.policy": "compact,delete"})])
+    admin = admin_of(deployment)
     for first, left in ((1, {BOB: 7.0}), (2, {})):
-        for future in admin_of(deployment).delete_records([TopicPartition(topic, 0, first)]).values():
+        for future in admin.delete_records([TopicPartition(topic, 0, first)]).values():
             future.result()
         assert rates(read_log(deployment)) == left
         assert f"before offset {first} were deleted" in caplog.text

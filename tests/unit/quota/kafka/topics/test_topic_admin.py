@@ -46,7 +46,7 @@ def test_an_offset_that_no_leader_has_told_is_an_error_and_no_end(monkeypatch):
 def test_a_transaction_that_was_open_at_the_last_look_is_named(looks, since):
     """One of a few ms, as observers and appliers write, is never open at two looks with the same offset."""
     given = iter(stable for _, stable in looks)
-    transactions = OpenTransactions(SimpleNamespace(connection="k:9092", offsets=lambda *_, stable: next(given)))
+    transactions = OpenTransactions(SimpleNamespace(connection="k:9092", offsets=lambda *_, **__: next(given)))
     (first, then) = (transactions.look(ends) for ends, _ in looks)
     assert not first
     assert then == (
