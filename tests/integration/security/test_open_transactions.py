@@ -64,7 +64,7 @@ def test_who_waits_for_a_decision_is_told_of_the_transaction_that_hides_the_requ
             RequestWriter(deployment), AnswerReader(deployment), deployment.topics, "me-", lambda *_: None
         )
         decisions.start()
-        reply = await decisions.request(DecisionRequest(request, 8000))
+        reply = await decisions.request(DecisionRequest(request, 6500))
         decisions.close()
         return reply
 
