@@ -144,7 +144,7 @@ def end_of_transaction(servers: str, partition: Partition, offset: int) -> str:
     )
 
 
-def read_topic(
+def read_topic(  # noqa: PLR0913
     connection: Connection,
     topic: str,
     timeout_seconds: float,
