@@ -181,13 +181,9 @@ def read_topic(  # noqa: PLR0913
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     at = message_source(message)
-                    if at.partition not in ends:
-                        read = TopicPartition(topic, at.partition)
-                        _, ends[at.partition] = consumer.get_watermark_offsets(read, cached=True)
-                    if await_open and at.offset < ends[at.partition]:
-                        _log.info(
-                            "waiting: %s", end_of_transaction(connection.servers, (topic, at.partition), at.offset)
-                        )
+                    if await_open and at.offset < _end_at_first(consumer, at, ends):
+                        open_since = end_of_transaction(connection.servers, (topic, at.partition), at.offset)
+                        _log.info("waiting: %s", open_since)
                         seconds = max(timeout_seconds, _TRANSACTION_SECONDS)
                     else:
                         unfinished.discard(at.partition)
@@ -200,6 +196,13 @@ def read_topic(  # noqa: PLR0913
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no records of topic {topic} arrive"))  # noqa: SLF001
     finally:
         consumer.close()
+
+
+def _end_at_first(consumer: Consumer, at: Source, ends: dict[int, int]) -> int:
+    """Return the high watermark of a partition when all of its committed records were read for the first time."""
+    if at.partition not in ends:
+        _, ends[at.partition] = consumer.get_watermark_offsets(TopicPartition(at.topic, at.partition), cached=True)
+    return ends[at.partition]
 
 
 _LOG_SECONDS = 10.0
