@@ -155,6 +155,7 @@ def test_each_form_of_a_file_gives_the_same_quotas(content):
 def test_a_written_file_is_read_unchanged():
     """It has names that YAML would read as other types, and quotas with all their options."""
     names = ("12", "010", "1e5", ".5", "+.5e3", "null", "~", "true", "no", "a: b", " x ", "naïve", "line\nbreak", "- #")
+    names += ("\x1b[31m", "\x07\x7f", "\x85", "\x9b1m", "\u2028", "\u202e", "\ufeff", "\r", "\t", "\U0001f4a9")
     quotas = [QuotaRecord(QuotaEntity(name, None), 0.1, 1e300, 9, shadow=True, comment=name) for name in names]
     assert read_quota_file(write_quota_file(quotas).encode(), "f") == quotas
     assert read_quota_file(write_quota_file([]).encode(), "f") == []

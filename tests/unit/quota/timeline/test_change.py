@@ -10,6 +10,7 @@ from msgspec import structs
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
+from quota.planning.plan import ending
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
@@ -64,14 +65,15 @@ class Model:
 
 RATE, BURST, DEBT = ({name: value} for name, value in (("rate", 1), ("burst", 1), ("max_debt_ms", 1)))
 CONFIGS = st.sampled_from([RATE, {"rate": 2}, BURST, {"burst": 2}, {"burst": None}, DEBT, {"rate": 3, "burst": 3}])
+PARTS = ("part", "for")
 STEP = st.one_of(
-    st.tuples(st.just("part"), CONFIGS),
+    st.tuples(st.sampled_from(["part", "for"]), CONFIGS),
     st.tuples(st.just("whole"), st.sampled_from([{"rate": 4}, {"rate": 5, "burst": 5, "max_debt_ms": 5}])),
     st.sampled_from([("remove", None), ("cancel", None)]),
 )
-"""What an operator does, after so many ms, at once or for a time so many ms later."""
+"""What an operator does, after so many ms, at once or for a time so many ms later; `for` ends after three ms."""
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(1, 4), STEP), min_size=2, max_size=8)
-END = 8 * 2 + 4
+END = 8 * 2 + 4 + 3
 
 
 def quota_of(configs):
@@ -92,14 +94,14 @@ def written(steps):
                 continue
             record = pending[0].record(pending[0].moment, cancelled=True)
             model.cancel(pending[0].moment)
-        elif kind == "part" and at is None and "rate" not in configs:
+        elif kind in PARTS and at is None and "rate" not in configs:
             continue  # the command rejects an option without a quota
         else:
             # A rate for the time of a scheduled option that then has no quota is set as a whole.
-            is_whole = kind != "part" or (at is None and (moment, True) in [change[:2] for change in model.changes])
+            is_whole = kind not in PARTS or (at is None and (moment, True) in [change[:2] for change in model.changes])
             model.add(moment, delay is not None, is_whole, configs)
-            quota = quota_of({**(at or {}), **configs} if kind == "part" else configs)
-            altered = sorted(NAMES[name] for name in configs) if kind == "part" else [NAMES["rate"]]
+            quota = quota_of({**(at or {}), **configs} if kind in PARTS else configs)
+            altered = sorted(NAMES[name] for name in configs) if kind in PARTS else [NAMES["rate"]]
             record = structs.replace(
                 QuotaRecord.of(ALICE, quota),
                 effective_at=effective_at,
@@ -107,11 +109,29 @@ def written(steps):
             )
             if effective_at is not None:
                 record = joined(record, quotas.latest(ALICE, effective_at))
-        log.append((now, record.key, codec.encode(record)))
-        quotas.add(to_change(record, now))
+        ends = ending(record, moment + 3, quotas, moment) if kind == "for" else []
+        for each in (record, *ends):
+            written_as = joined(each, quotas.latest(ALICE, each.effective_at)) if each in ends else each
+            log.append((now, written_as.key, codec.encode(written_as)))
+            quotas.add(to_change(written_as, now))
+            if each in ends:
+                end(model, written_as)
         if kind != "cancel":
             assert is_complete(record, now, quotas.latest(ALICE, moment))
     return log, model
+
+
+def end(model, record):
+    """Add a record that ends a change to the model; what it should be is another test's (`test_plan.py`)."""
+    if record.cancelled:
+        model.cancel(record.effective_at)
+        return
+    names = record.altered_configs
+    configs = None if record.quota is None else {name: getattr(record.quota, name) for name in NAMES}
+    if names is not None and configs is not None:
+        configs = {name: configs[name] for name in NAMES if NAMES[name] in names}
+    if configs is not None or names is None or NAMES["rate"] in names:
+        model.add(record.effective_at, True, names is None, configs)
 
 
 def timeline_of(log):
