@@ -16,11 +16,12 @@ from jobs.metrics.families import gateway_families
 from jobs.metrics.loops import LoopMetrics, counted, gateway_health
 from jobs.query_names import GATEWAY
 from jobs.signals import stop_signals
+from quota.errors import ClusterError
 from quota.gateway.context import GatewayContext
 from quota.gateway.requests import OfferedApis
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
-from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter, read_requests
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.wire.protocol import Address
@@ -75,6 +76,7 @@ async def serve_gateway(
         lambda _, seconds: context.stats.add_decision(seconds),
         limit_ms=context.decision_timeout_ms,
     )
+    _recall(decisions, settings)
     rates = LoggedRates(settings, own.decision_timeout_seconds)
     decisions.start()
     _raise_file_limit(own.max_connections)
@@ -92,6 +94,17 @@ async def serve_gateway(
     finally:
         decisions.close()
         rates.close()
+
+
+def _recall(decisions: AwaitedDecisions, settings: Settings) -> None:
+    """Take over the creations that a killed gateway has requested, so that their retries are not charged again."""
+    if settings.topics.user_topic_prefix is None:
+        try:
+            decisions.recall(read_requests(settings, _ID_PREFIX))
+        except ClusterError as error:
+            _log.warning(
+                "creations that another gateway has requested may be charged again if they are retried: %s", error
+            )
 
 
 def _raise_file_limit(max_connections: int) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
@@ -27,7 +27,8 @@ from quota.kafka.reading import (
 )
 from quota.kafka.target import Stopped, Target
 from quota.kafka.tasks import Task, admitted_topics, failure, with_later_growth
-from quota.kafka.timing import Deadline, Every, LoopStats
+from quota.kafka.timing import Deadline, Every, LoopStats, now_ms
+from quota.records import codec
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.record import Source
 from quota.records.request import Mode, Operation
@@ -94,6 +95,16 @@ class _AdmittedDecision:
     source: Source
     decision: Decision
     maybe_done: bool
+
+    @property
+    def expires_at(self) -> int:
+        """The time from which it must not be started [epoch ms]."""
+        too_old_at = self.decision.timestamp + _MAX_AGE_MS
+        return too_old_at if self.decision.expires_at is None else min(self.decision.expires_at, too_old_at)
+
+    def had_expired(self, started_at: int) -> bool:
+        """Return whether nothing of it is or was carried out, since it had expired when its batch was started."""
+        return self.expires_at <= started_at and not self.maybe_done and self.decision.repeats is None
 
 
 class TopicPermissions:
@@ -248,17 +259,50 @@ class Applier:
             source = message_source(message)
             self._offsets[source.partition] = self._offsets[source.partition].advanced(source.offset + 1)
         self._ledger.begin(self._offsets_with_next_batch())
+        started_at = now_ms()
         tasks = with_later_growth(step for plan in plans for step in plan if isinstance(step, Task))
         outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
+        expired = [decision for decision in decisions if decision.had_expired(started_at)]
         self._ledger.commit(
             (decision.key, _result(decision, topics)) for decision, topics in zip(decisions, results, strict=True)
         )
+        self._withdraw(expired)
         for topics in results:
             self.stats.add(topics)
         self.stats.batches += 1
         self.stats.ended_at = time.time()
         self._report_positions()
+
+    def _withdraw(self, expired: Iterable[_AdmittedDecision]) -> None:
+        """Withdraw the requests that were charged for nothing, next to each of them: it is sure that they have expired.
+
+        Users who write to topics of their own cannot withdraw.
+        """
+        topic = self._settings.topics.requests
+        charged = [admitted for admitted in expired if sum(admitted.decision.charged)]
+        charged = [admitted for admitted in charged if admitted.decision.source.topic == topic]
+        if not charged:
+            return
+        failed: list[object] = []
+        try:
+            producer = Producer(client_config(self._settings.kafka.connection))
+            for admitted in charged:
+                producer.produce(
+                    topic,
+                    codec.encode(admitted.decision.request.withdrawal),
+                    admitted.key,
+                    admitted.decision.source.partition,
+                    on_delivery=lambda error, _: failed.append(error) if error else None,
+                )
+            if producer.flush(self._settings.kafka.timeout_seconds):
+                failed.append("no answer in time")
+        except (BufferError, KafkaException) as error:
+            failed.append(error)
+        if failed:
+            _log.warning(
+                "what had expired before it was started may stay charged: cannot write %s: %s", topic, failed[0]
+            )
 
     def _note_deletions(self, decisions: Sequence[_AdmittedDecision]) -> None:
         """Write the ids of the topics that this batch deletes before it does.
@@ -341,11 +385,10 @@ class Applier:
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)
         if denial is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, denial)
-        too_old_at = decision.timestamp + _MAX_AGE_MS
-        expires_at = too_old_at if decision.expires_at is None else min(decision.expires_at, too_old_at)
         first = decision.repeats.decision_id if decision.repeats and repeated else None
         topic_id = self._noted(admitted.source, topic.name)
-        return Task(decision.operation, topic, decision.validate_only, expires_at, admitted.maybe_done, first, topic_id)
+        limit, maybe_done = admitted.expires_at, admitted.maybe_done
+        return Task(decision.operation, topic, decision.validate_only, limit, maybe_done, first, topic_id)
 
 
 def _result(admitted: _AdmittedDecision, topics: list[TopicResult]) -> MutationResult:

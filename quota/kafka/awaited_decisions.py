@@ -5,7 +5,8 @@ import logging
 import threading
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
@@ -15,14 +16,14 @@ from msgspec.structs import replace as replace_fields
 
 from quota.admission.identity import request_topic
 from quota.admission.resolve import FEWER_TOPICS
-from quota.errors import BadInput, ErrorCode
+from quota.errors import BadInput, ClusterError, ErrorCode
 from quota.kafka.librdkafka import UNDELIVERED
 from quota.kafka.requests_and_answers import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
 from quota.kafka.timing import Every, now_ms
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.records.decision_request import DecisionReply, DecisionRequest
-from quota.records.request import MutationRequest
+from quota.records.request import MutationRequest, Operation
 from quota.settings.sections import TopicSettings
 from quota.text import plural
 
@@ -34,6 +35,7 @@ _RETRY_SECONDS = 0.5
 _LOOK_SECONDS = 2.0
 """After how long without a decision, and how often then, a transaction is looked for that hides requests [s]."""
 _JOIN_SECONDS = 5.0
+_FLUSH_SECONDS = 2.0
 _LEAST_SECONDS = 0.1
 """The least time for a decision: it is written, read by the job, written by it and read again."""
 _MAX_TIMES = 10
@@ -110,7 +112,11 @@ class AwaitedDecisions:
     It is used on one event loop; a thread reads the answers. All request ids have a common prefix. The id of a mutation
     that can happen only once is derived from its content, so a program that replaces a killed one sends the same id; if
     the job remembers admitted requests (`repeats.window_seconds`), it is not charged again. Other mutations with a
-    content reuse the id of their last attempt if that is undecided.
+    content reuse the id of their last attempt if that is undecided, and creations that of another program with this
+    prefix.
+
+    A request that nobody waits for any longer is withdrawn, so that it costs nothing: a decision on it that comes later
+    answers nobody, and the next attempt is charged.
 
     A program with a limit for decisions does not write a request that would not be decided in its own time, because it
     would be charged later, for nothing. If nothing has been decided for the limit, the job is silent: then no request
@@ -140,6 +146,8 @@ class AwaitedDecisions:
         self._on_decision = on_decision
         self._pending: dict[str, _Pending] = {}
         self._undecided = _Undecided()
+        self._creations = _Creations()
+        self._may_withdraw = topics.user_topic_prefix is None
         self._has_limit = limit_ms is not None
         self._pace = JobPace(float("inf") if limit_ms is None else limit_ms / 1000)
         self._logged: set[str] = set()
@@ -164,8 +172,7 @@ class AwaitedDecisions:
         """Request a decision; who cancels the reply no longer waits for it."""
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[DecisionReply] = loop.create_future()
-        new_id = wanted.content_digest.hex() if wanted.happens_once else uuid.uuid4().hex
-        request_id = self._undecided.ids.get(wanted.content_digest, f"{self._prefix}{new_id}")
+        request_id = self._id_of(wanted)
         pending = self._pending.get(request_id)
         if pending is None and self._is_in_vain(wanted, loop):
             reply.set_result(self._no_decision(was_requested=False))
@@ -181,6 +188,11 @@ class AwaitedDecisions:
         if is_new:
             self._send(pending.request, loop)
         return reply
+
+    def recall(self, requests: Iterable[MutationRequest]) -> None:
+        """Take over the creations in the requests of a program with this prefix, in the order of their times."""
+        for request in requests:
+            self._creations.see(request)
 
     def receive(self, received: ReceivedAnswer) -> None:
         """Process an answer of the job, which may be for any program."""
@@ -198,21 +210,42 @@ class AwaitedDecisions:
                         self._undecided.remove(asked)
 
     def close(self) -> None:
-        """End the thread and its connection."""
+        """End the thread and its connection, once what was withdrawn is written."""
         self._closed.set()
         if self._thread is not None:
             self._thread.join(_JOIN_SECONDS)
+            with suppress(ClusterError):
+                self._writer.flush(_FLUSH_SECONDS)
+
+    def _id_of(self, wanted: DecisionRequest) -> str:
+        if known := self._undecided.ids.get(wanted.content_digest):
+            return known
+        if wanted.happens_once:
+            return f"{self._prefix}{wanted.content_digest.hex()}"
+        return self._creations.take(wanted.request) or f"{self._prefix}{uuid.uuid4().hex}"
 
     def _receive_decision(self, decision: Decision, decision_age_ms: int) -> None:
         pending = self._pending.get(decision.request_id)
-        if pending is None:
-            late = self._undecided.pop_decided(decision)
-            if late is not None:
-                self._took(late)
-                self._on_decision(decision, None)
-        elif _is_on(decision, pending.request):
+        if decision.operation is Operation.DELETE_TOPICS:
+            self._creations.see(decision)
+        if pending is not None and self._is_on(decision, pending.request):
             self._on_decision(decision, self._took(pending))
             self._reply(decision.request_id, DecisionReply(decision, decision_age_ms=decision_age_ms))
+        elif decision.withdraws is None and (late := self._undecided.pop_decided(decision)) is not None:
+            self._took(late)
+            self._on_decision(decision, None)
+        else:
+            self._creations.see(decision)
+
+    def _is_on(self, decision: Decision, request: MutationRequest) -> bool:
+        """Return whether a decision is on this request: others may choose the same id for a request that costs less.
+
+        A decision on an attempt that was withdrawn has another time limit.
+        """
+        requested = [(topic.name, topic.partitions) for topic in request.topics]
+        decided = [(topic.name, topic.partitions) for topic in decision.topics]
+        is_attempt = not self._may_withdraw or decision.expires_at == request.expires_at
+        return is_attempt and _identity(request) == _identity(decision) and requested == decided
 
     def _took(self, decided: _Pending) -> float:
         """Record the time that a decision took, and return it [s]."""
@@ -266,7 +299,18 @@ class AwaitedDecisions:
             pending.replies.discard(reply)
             if not pending.replies:
                 del self._pending[request_id]
-                self._undecided.add(pending)
+                self._give_up(pending)
+
+    def _give_up(self, pending: _Pending) -> None:
+        """Withdraw a request, which may be decided later, or may have been written although that failed."""
+        self._undecided.add(pending)
+        if self._may_withdraw:
+            with suppress(BufferError, KafkaException):
+                self._writer.send(pending.request.withdrawal, on_delivery=self._on_withdrawn)
+
+    def _on_withdrawn(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._warn(f"a withdrawal cannot be written, so its request may be charged: {error.str()}")
 
     def _send(self, request: MutationRequest, loop: asyncio.AbstractEventLoop) -> None:
         self._pace.sent(loop.time())
@@ -288,11 +332,7 @@ class AwaitedDecisions:
     def _fail(self, request_id: str, error: KafkaError) -> None:
         """Reject a request that cannot be written; unless it is invalid, it may have been written after all."""
         message = f"the request cannot be written to its topic: {error.str()}"
-        if message not in self._logged:
-            if len(self._logged) >= _MAX_LOGGED:
-                self._logged.clear()
-            self._logged.add(message)
-            _log.warning("%s", message)
+        self._warn(message)
         pending = self._pending.get(request_id)
         if pending is None:
             if undecided := self._undecided.awaited.get(request_id):
@@ -306,7 +346,14 @@ class AwaitedDecisions:
         else:
             self._reply(request_id, DecisionReply(error_code=error.code(), error=message))
             pending.has_failed = True
-            self._undecided.add(pending)
+            self._give_up(pending)
+
+    def _warn(self, message: str) -> None:
+        if message not in self._logged:
+            if len(self._logged) >= _MAX_LOGGED:
+                self._logged.clear()
+            self._logged.add(message)
+            _log.warning("%s", message)
 
     def _look_for_cause(self, now: float) -> None:
         """Look why nothing is decided, on another thread: a cluster that does not answer must not delay answers."""
@@ -364,6 +411,44 @@ class _Undecided:
         return self.awaited.pop(decision.request_id)
 
 
+class _Creations:
+    """The creations that others with the same prefix have requested, by their first topics, the newest last.
+
+    A program that was killed may not have carried them out, and its clients try again, perhaps elsewhere. A creation
+    that is asked for again may not have happened, since the cluster has validated it: with the same id it is free.
+    """
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, tuple[object, str]] = OrderedDict()
+
+    def see(self, seen: MutationRequest | Decision) -> None:
+        """Record a request of others, or a decision on it; what was created before a deletion is charged again."""
+        first = seen.topics[0].name if seen.topics else ""
+        if seen.operation is Operation.DELETE_TOPICS:
+            for topic in seen.topics:
+                self._ids.pop(topic.name, None)
+        elif seen.withdraws:
+            if self._ids.get(first, (None, ""))[1] == seen.request_id:
+                del self._ids[first]
+        elif seen.operation is Operation.CREATE_TOPICS and not seen.validate_only:
+            self._ids.pop(first, None)
+            self._ids[first] = _created(seen), seen.request_id
+            if len(self._ids) > _MAX_UNDECIDED:
+                self._ids.popitem(last=False)
+
+    def take(self, wanted: MutationRequest) -> str | None:
+        """Return the id of the same creation, which is then this program's own."""
+        content, request_id = self._ids.get(wanted.topics[0].name, (None, None))
+        if wanted.operation is not Operation.CREATE_TOPICS or content != _created(wanted):
+            return None
+        del self._ids[wanted.topics[0].name]
+        return request_id
+
+
+def _created(seen: MutationRequest | Decision) -> object:
+    return seen.user, seen.client_id, [(topic.name, topic.partitions) for topic in seen.topics]
+
+
 def _key(undecided: _Pending) -> bytes:
     return undecided.content_digest or undecided.request.request_id.encode()
 
@@ -371,13 +456,6 @@ def _key(undecided: _Pending) -> bytes:
 def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:
     if not future.done():
         future.set_result(reply)
-
-
-def _is_on(decision: Decision, request: MutationRequest) -> bool:
-    """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
-    requested = [(topic.name, topic.partitions) for topic in request.topics]
-    decided = [(topic.name, topic.partitions) for topic in decision.topics]
-    return _identity(request) == _identity(decision) and requested == decided
 
 
 _identity = attrgetter("user", "client_id", "operation", "mode", "validate_only", "apply")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -21,6 +22,7 @@ from quota.kafka.reading import (
     make_consumer,
     message_source,
     poll_batch,
+    read_topic,
     start_offset,
     topic_partitions,
 )
@@ -29,7 +31,7 @@ from quota.kafka.topics.topic_admin import OpenTransactions, TopicAdmin
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.decision import Decision, read_decision
-from quota.records.request import MutationRequest
+from quota.records.request import MutationRequest, read_request
 from quota.settings import Settings
 
 MAX_REQUESTS_PER_BATCH = 50_000
@@ -41,6 +43,8 @@ _POLL_SECONDS = 0.01
 _LOOK_SECONDS = 1.0
 """The time limit of a call for the offsets of a request topic [s]: meanwhile no answers are read."""
 _MAX_MESSAGES = 1000
+_MAX_RECALLED = 10_000
+"""How many of the latest requests of each partition are read again."""
 _ANSWER_HEAD = 512
 """The prefix of a decision [bytes] that contains its own id, which is shorter than 300, and the beginning
 of the request id."""
@@ -194,7 +198,7 @@ class AnswerReader:
             topics.dead_letters: read_dead_letter,
         }
         self._dead_letters = topics.dead_letters
-        self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
+        self._id_start = _id_start(request_id_prefix) if request_id_prefix else b""
         self._positions: dict[Partition, int] = {}
         """The next offset of each partition that is assigned, or where its reading starts."""
 
@@ -264,6 +268,24 @@ class AnswerReader:
             if new:
                 consumer.incremental_assign(new)
                 self._positions |= {(start.topic, start.partition): start.offset for start in new}
+
+
+def read_requests(settings: Settings, request_id_prefix: str) -> list[MutationRequest]:
+    """Return the latest requests whose ids have a prefix, in the order of their times."""
+    topic, connection, start = settings.topics.requests, settings.kafka.connection, _id_start(request_id_prefix)
+    found: list[tuple[int, MutationRequest]] = []
+    with cluster_errors(f"read requests from Kafka at {settings.kafka.bootstrap_servers}", connection):
+        for message in read_topic(connection, topic, settings.kafka.timeout_seconds, _MAX_RECALLED):
+            value = message.value() or b""
+            if start in value[:_ANSWER_HEAD]:
+                with suppress(BadRecord):
+                    found.append((message.timestamp()[1], read_request(value)))
+    found.sort(key=itemgetter(0))
+    return [request for _, request in found]
+
+
+def _id_start(prefix: str) -> bytes:
+    return f'"request_id":"{prefix}'.encode()
 
 
 def rejected_id(letter: DeadLetter, topic: str) -> str | None:

@@ -266,8 +266,7 @@ class Calls:
 
     def _no_decision(self, name: str, cause: str = "") -> KafkaException:
         question = f"{cause}." if cause else f"is mutation-quota enforce running on {self._servers}?"
-        later = "The change will not be made later, but a later decision may charge for it"
-        return _timed_out(f"no decision on topic {name} in time; {question} {later}")
+        return _timed_out(f"no decision on topic {name} in time; {question} The change will not be made later")
 
     def _throttled(self, call: Call, name: str, at_least_ms: int = 0) -> ThrottlingQuotaExceededError:
         seconds = self._muted_until - asyncio.get_running_loop().time()

@@ -25,6 +25,7 @@ from quota.kafka.target import Target
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
+from quota.records.decision import read_decision
 from quota.records.entity import Tags
 from quota.records.levels import Resolution, ResolvedRequest
 from quota.records.quota_log import Window
@@ -244,6 +245,30 @@ def test_mutations_that_are_the_clients_own_or_late_or_rejected_are_not_carried_
         [("left-old", "REQUEST_TIMED_OUT", False)],
     ]
     assert [bench.partitions(f"left-{name}") for name in ("own", "late", "old", "no")] == [None] * 4
+
+
+def test_what_had_expired_before_it_was_started_is_withdrawn_next_to_its_request(bench):
+    """Unless it may have been carried out, was charged nothing, or is of another topic."""
+    topics = bench.settings.topics
+    charged = {"quota": 5.0, "burst": 55.0, "tokens": 52.0, "tokens_before": 55.0, "user_tag": "alice"}
+    source = {"topic": topics.requests, "partition": 0, "offset": 7}
+
+    def decided(name, **more):
+        made = json.loads(bench.decided("CREATE_TOPICS", topic(name, 3), expires_at=more.pop("expires_at", 1)))
+        return codec.encode({**made, **charged, "source": source, **more})
+
+    first = decided("expired-late")
+    other = source | {"topic": "elsewhere"}
+    bench.write(
+        first, bench.repeated(first), decided("expired-free", quota=None), decided("expired-other", source=other)
+    )
+    bench.write(decided("expired-not", expires_at=253_402_300_799_999))
+    bench.apply()
+    (message,) = read_topic(bench.settings.kafka.connection, topics.requests, 10)
+    withdrawal = read_request(message.value())
+    assert withdrawal == read_decision(first).request.withdrawal
+    assert (message.partition(), withdrawal.topics[0].name, withdrawal.withdraws) == (0, "expired-late", True)
+    assert (bench.partitions("expired-late"), bench.partitions("expired-not")) == (None, 3)
 
 
 def test_validate_only_changes_nothing(bench):

@@ -84,6 +84,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
 
     assert results["wrong"] == [], "\n".join(results["wrong"])
     assert results["broken"] > 0
+    assert results["charged_minus_made"] == 0
     assert results["steps"]["created"] > 5
     assert results["decisions"] > 10
     assert results["changes"] == 1

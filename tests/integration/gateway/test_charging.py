@@ -11,7 +11,7 @@ from quota.records.entity import QuotaEntity
 from tests.evidence.gateway.conformance.comparison import compare
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE, VERSIONS, ask, overdrawing
 from tests.evidence.gateway.conformance.sides import Side
-from tests.support.gateway import protocol, wire_client
+from tests.support.gateway import protocol, running_gateway, start_gateway, wire_client
 from tests.support.kafka_configs import set_quotas
 from tests.support.topics import QUIET
 from tests.support.waiting import until
@@ -38,8 +38,12 @@ def tenant(plain, request):
 
 def paid(plain, client_id):
     """Return the mutations that a client was charged for: the topics and partitions of each decision."""
+    decisions = [decision for decision in plain.job.decisions if decision.client_id == client_id]
+    withdrawn = {decision.withdraws.decision_id for decision in decisions if decision.withdraws}
     decisions = [
-        decision for decision in plain.job.decisions if decision.client_id == client_id and decision.repeats is None
+        decision
+        for decision in decisions
+        if decision.repeats is None and not decision.validate_only and decision.decision_id not in withdrawn
     ]
     admitted = [
         [(topic.name, topic.partitions) for topic in decision.topics if not topic.error_code] for decision in decisions
@@ -55,7 +59,7 @@ def is_seen(client, name, partitions):
 
 @pytest.mark.parametrize("version", [4, 7])
 def test_an_outage_charges_nobody_for_what_does_not_happen(plain, tenant, version):
-    """One is tried, whatever is requested; the job decides it when it is back. Then a retry is free."""
+    """One is tried, whatever is requested, and withdrawn; the job decides both when it is back."""
     plain.job.silent = True
     before = plain.job.taken
     with wire_client(plain.gateway.port, tenant) as client:
@@ -63,9 +67,14 @@ def test_an_outage_charges_nobody_for_what_does_not_happen(plain, tenant, versio
         begun = time.monotonic()
         codes = [errors(client.call(19, version, creation(f"{tenant}-{n}", partitions=10))) for n in range(20)]
         assert (codes, time.monotonic() - begun < LIMIT_SECONDS) == ([[7]] * 20, True)
-        until(lambda: plain.job.taken > before)
+        until(lambda: plain.job.taken > before + 1)
         plain.job.silent = False
-        until(lambda: paid(plain, tenant))
+        until(
+            lambda: [
+                decision for decision in plain.job.decisions if decision.client_id == tenant and decision.withdraws
+            ]
+        )
+        assert paid(plain, tenant) == []
         answer = until(lambda: succeeded(client, version, creation(f"{tenant}-0", partitions=10)))
         assert answer["throttleTimeMs"] == 0
         assert paid(plain, tenant) == [[(f"{tenant}-0", 10)]]
@@ -93,19 +102,46 @@ def test_ten_that_create_a_topic_at_once_are_charged_once(plain, tenant, version
 
 
 @pytest.mark.parametrize("version", [4, 7])
-def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain, tenant, version):
+def test_a_client_with_too_little_time_is_charged_for_no_attempt(plain, tenant, version):
     """Decisions take 1.4 s, and it waits for 0.12 s: thirty attempts for topics of five partitions."""
     plain.job.delay_seconds = 1.4
     with wire_client(plain.gateway.port, tenant) as client:
-        for number in range(3):  # decisions before this test are forgotten then, after LIMIT_SECONDS
+        for number in range(3):
             assert errors(client.call(19, version, creation(f"{tenant}-slow-{number}", partitions=1))) == [0]
         attempts = [creation(f"{tenant}-{number}", partitions=5, timeoutMs=150) for number in range(30)]
         assert [errors(client.call(19, version, attempt)) for attempt in attempts] == [[7]] * 30
         plain.job.delay_seconds = 0.0
         answer = client.call(19, version, creation(tenant, partitions=1))
         assert (errors(answer), answer["throttleTimeMs"]) == ([0], 0)
-    *attempts, last = paid(plain, tenant)[3:]
-    assert (len(attempts) <= 1, last) == (True, [(tenant, 1)])
+    assert paid(plain, tenant)[3:] == [[(tenant, 1)]]
+
+
+@pytest.mark.parametrize("is_decided", [True, False])
+def test_a_creation_that_a_killed_gateway_has_requested_is_charged_once(plain, tenant, tmp_path, is_decided):
+    """Its client tries again: at another gateway once it is decided, or before that at one that is started then."""
+    plain.job.silent = True
+    before = plain.job.taken
+    killed = start_gateway(plain.settings, tmp_path / "killed.log", *OPTIONS)
+    try:
+        with wire_client(killed.port, tenant) as client:
+            client.write(client.frame(19, 7, creation(tenant, partitions=10)))
+            until(lambda: plain.job.taken > before)
+    finally:
+        killed.process.kill()
+        killed.process.wait()
+    plain.job.silent = not is_decided
+    if is_decided:
+        until(lambda: paid(plain, tenant))
+        port = plain.gateway.port
+    with ExitStack() as stack:
+        if not is_decided:
+            port = stack.enter_context(running_gateway(plain.settings, tmp_path / "next.log", *OPTIONS)).port
+        client = stack.enter_context(wire_client(port, tenant))
+        client.write(client.frame(19, 7, creation(tenant, partitions=10)))
+        until(lambda: is_decided or plain.job.taken > before + 1)
+        plain.job.silent = False
+        assert errors(client.read()[0]) == [0]
+    assert paid(plain, tenant) == [[(tenant, 10)]]
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

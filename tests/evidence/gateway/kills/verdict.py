@@ -29,10 +29,14 @@ class Report:
 
     tallies: list[Tally]
     decisions: int = 0
+    withdrawn: int = 0
+    """Decisions whose charge was given back, because nobody waited for them any longer."""
     repeats: Counter[str] = field(default_factory=Counter)
     """Decisions without a charge, because the same request was admitted before."""
     paid_twice: Counter[str] = field(default_factory=Counter)
-    """Mutations that were charged more than once."""
+    """Topics that were charged more than once for the same, by operation."""
+    charged_minus_made: int = 0
+    """The mutations that were charged, without those withdrawn, less those that the clients' steps have made."""
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -57,7 +61,7 @@ def check(settings: Settings, tallies: list[Tally], prefix: str) -> Report:
     """
     report = Report(tallies, wrong=[fault for tally in tallies for fault in tally.wrong])
     admitted = _admitted(settings, report, prefix)
-    check_charges(report, admitted)
+    check_charges(report, admitted, {(_OPERATIONS[done], name) for tally in tallies for done, name in tally.answers})
     topics = admin_of(settings).list_topics(timeout=_SECONDS).topics
     standing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
     for name, partitions in standing.items():
@@ -78,7 +82,11 @@ def _admitted(settings: Settings, report: Report, prefix: str) -> _Admitted:
         decisions.setdefault(decision.decision_id, decision)
     report.decisions = len(decisions)
     admitted: _Admitted = defaultdict(list)
+    withdrawn = {decision.withdraws.decision_id for decision in decisions.values() if decision.withdraws}
+    report.withdrawn = len(withdrawn - {None})
     for decision in decisions.values():
+        if decision.validate_only or decision.decision_id in withdrawn:
+            continue
         free = decision.repeats.topics if decision.repeats else 0
         for index, topic in enumerate(decision.topics):
             if not topic.error_code and topic.name.startswith(prefix):
@@ -86,17 +94,21 @@ def _admitted(settings: Settings, report: Report, prefix: str) -> _Admitted:
     return admitted
 
 
-def check_charges(report: Report, admitted: _Admitted) -> None:
-    """Note growths and deletions that were charged more than once."""
+def check_charges(report: Report, admitted: _Admitted, done: Collection[tuple[Operation, str]]) -> None:
+    """Note what was charged more than once, or without one of the steps that the clients have done."""
     paid: Counter[tuple[Operation, str, object]] = Counter()
     for (operation, name), topics in admitted.items():
         report.repeats[operation.name] += sum(free for _, free in topics)
-        paid.update((operation, name, topic.count) for topic, free in topics if not free)
+        charged = [topic for topic, free in topics if not free]
+        paid.update((operation, name, topic.count) for topic in charged)
+        made = charged[0].partitions if charged and (operation, name) in done else 0
+        report.charged_minus_made += sum(topic.partitions for topic in charged) - made
+    if report.charged_minus_made:
+        report.wrong.append(f"{report.charged_minus_made} mutations were charged for what was not made")
     for (operation, name, _), times in paid.items():
         if times > 1:
             report.paid_twice[operation.name] += 1
-            if operation is not Operation.CREATE_TOPICS:
-                report.wrong.append(f"{operation.name} of {name} was charged {times} times")
+            report.wrong.append(f"{operation.name} of {name} was charged {times} times")
 
 
 def check_answers(report: Report, tally: Tally, admitted: _Admitted, standing: Collection[str]) -> None:

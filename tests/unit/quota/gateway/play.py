@@ -227,6 +227,7 @@ def decision_on(request, rejected=(), throttle_ms=0, **given):
         "validate_only": request.validate_only,
         "mode": request.mode.value,
         "apply": request.apply,
+        "expires_at": request.expires_at,
     }
     return read_decision(json.dumps(DECISION_RECORD | fields | given).encode())
 

@@ -13,7 +13,7 @@ from quota.errors import BadInput, BadRecord
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.requests_and_answers import ReceivedAnswer, rejected_id
 from quota.records.dead_letter import DeadLetter, read_dead_letter
-from quota.records.decision import read_decision
+from quota.records.decision import Withdrawal, read_decision
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.record import Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
@@ -30,14 +30,17 @@ INVALID = KafkaError.INVALID_REQUEST
 class Asker:
     """Requests decisions, with a writer that only records."""
 
-    def __init__(self, loop, limit_ms=None):
+    def __init__(self, loop, topics={}, **options):  # noqa: B006 read only
         self.loop, self.error = loop, None
-        self.sent, self.delivered, self.taken = [], [], []
+        self.sent, self.delivered, self.taken, self.withdrawn = [], [], [], []
         self.decisions = AwaitedDecisions(
-            self, None, TopicSettings(), "me-", lambda _, seconds: self.taken.append(seconds), limit_ms=limit_ms
+            self, None, TopicSettings(**topics), "me-", lambda _, seconds: self.taken.append(seconds), **options
         )
 
     def send(self, request, on_delivery):
+        if request.withdraws:
+            self.withdrawn.append(request)
+            return
         self.sent.append(request)
         self.delivered.append(on_delivery)
         if self.error is not None:
@@ -77,7 +80,7 @@ def asker():
 def limited():
     """One with a limit of ten seconds for decisions."""
     loop = VirtualLoop()
-    yield Asker(loop, 10_000)
+    yield Asker(loop, limit_ms=10_000)
     loop.end()
 
 
@@ -452,7 +455,9 @@ def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
             raise RuntimeError("a bug")
 
     async def run():
-        writer = SimpleNamespace(poll=lambda: None, send=lambda request, **_: sent.append(request))
+        writer = SimpleNamespace(
+            poll=lambda: None, flush=lambda _: None, send=lambda request, **_: sent.append(request)
+        )
         reader = SimpleNamespace(read=read, close=lambda: closed.append(True))
         decisions = AwaitedDecisions(writer, reader, TopicSettings(), "me-", on_decision)
         decisions.start()
@@ -466,3 +471,95 @@ def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
     assert len(taken) == 3
     assert all(reply.decision for reply in replies)
     assert "cannot read decisions, retrying" in caplog.text
+
+
+def withdrawn(asker):
+    return [request.request_id for request in asker.withdrawn]
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_request_that_nobody_waits_for_any_longer_is_withdrawn_once(asker, leaves):
+    """Also if its last client leaves. Its late decision answers nobody, and the next attempt is charged."""
+    first, second = asker.ask(b"c", 1, once=True), asker.ask(b"c", 2, once=True)
+    first.cancel()
+    asker.loop.wait_until(1.5)
+    assert asker.withdrawn == []
+    if leaves:
+        second.cancel()
+    asker.loop.wait_until(2)
+    (request,) = asker.sent
+    assert asker.withdrawn == [
+        msgspec.structs.replace(request, validate_only=True, expires_at=None, withdraws=True),
+    ]
+    retry = asker.ask(b"c", 5, once=True)
+    asker.decide(0)
+    asker.decide(0, validate_only=True, withdraws=Withdrawal("mutation-requests-0-7", 3.0))
+    assert (retry.done(), len(set(ids(asker)))) == (False, 1)
+    asker.decide(1)
+    assert retry.result().decision is not None
+    assert len(asker.withdrawn) == 1
+
+
+def test_a_request_that_may_have_been_written_although_that_failed_is_withdrawn(asker):
+    asker.ask()
+    asker.delivered[0](KafkaError(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND), None)
+    asker.loop.settle()
+    assert withdrawn(asker) == ids(asker)
+
+
+def test_users_who_write_to_topics_of_their_own_withdraw_nothing():
+    """A retry has the same id, and a decision on either attempt answers it."""
+    loop = VirtualLoop()
+    own = Asker(loop, {"identity": "topic"})
+    own.ask(b"c", 1)
+    loop.wait_until(2)
+    retry = own.ask(b"c")
+    own.decide(0)
+    assert (retry.result().decision is not None, own.withdrawn) == (True, [])
+    loop.end()
+
+
+OTHERS = msgspec.structs.replace(REQUEST, request_id="me-others")
+DELETED = msgspec.structs.replace(OTHERS, request_id="me-d", operation=Operation.DELETE_TOPICS)
+COPY = msgspec.structs.replace(OTHERS, validate_only=True)
+
+
+@pytest.mark.parametrize(
+    ("seen", "is_same"),
+    [
+        ([OTHERS], True),
+        ([DELETED, OTHERS], True),
+        ([OTHERS, DELETED], False),
+        ([OTHERS, OTHERS.withdrawal], False),
+        ([OTHERS, OTHERS.withdrawal, OTHERS], True),
+        ([COPY], False),
+        ([msgspec.structs.replace(OTHERS, user="bob")], False),
+        ([msgspec.structs.replace(OTHERS, topics=[TopicMutation("t", 4)])], False),
+    ],
+)
+@pytest.mark.parametrize("running", [True, False])
+def test_a_creation_that_another_program_has_requested_has_its_id_as_long_as_it_may_not_have_happened(
+    asker, seen, is_same, running
+):
+    """Another was killed, and its clients try again: it is known from the log, or from the decisions."""
+    if running:
+        asker.sent += seen
+        for number, request in enumerate(seen):
+            asker.decide(number, withdraws=Withdrawal() if request.withdraws else None)
+        asker.sent.clear()
+    else:
+        asker.run(asker.decisions.recall, seen)
+    asker.ask()
+    asker.decide()
+    asker.ask()
+    assert [request_id == "me-others" for request_id in ids(asker)] == [is_same, False]
+
+
+def test_a_programs_own_creations_are_new_each_time(asker):
+    """Also a late one: it was withdrawn."""
+    for seconds in (1, 5):
+        asker.ask(seconds=seconds)
+        asker.loop.wait_until(asker.loop.now + 2)
+        asker.decide()
+    asker.ask()
+    assert len(set(ids(asker))) == 3

@@ -52,10 +52,16 @@ def test_a_client_that_got_a_topic_undecided_is_detected(done, name, wrong):
 
 @pytest.mark.parametrize(
     ("operation", "free", "wrong"),
-    [(DELETE, [False], 0), (DELETE, [False, True], 0), (DELETE, [False, False], 1), (CREATE, [False, False], 0)],
+    [(DELETE, [False], 0), (DELETE, [False, True], 0), (DELETE, [False, False], 2), (CREATE, [False, False], 2)],
 )
 def test_a_second_charge_is_detected(operation, free, wrong):
-    """Creations are excepted: two of the same topic cannot be distinguished."""
     report = Report([Tally()])
-    check_charges(report, {(operation, "a"): [(topic("a", 2), is_free) for is_free in free]})
-    assert len(report.wrong) == wrong
+    check_charges(report, {(operation, "a"): [(topic("a", 2), is_free) for is_free in free]}, {(operation, "a")})
+    assert (len(report.wrong), report.charged_minus_made) == (wrong, wrong)
+
+
+def test_a_charge_for_what_was_not_made_is_detected():
+    """a was created with two partitions, and its growth by three was not done."""
+    report = Report([Tally()])
+    check_charges(report, ADMITTED, {(CREATE, "a")})
+    assert report.wrong == ["3 mutations were charged for what was not made"]

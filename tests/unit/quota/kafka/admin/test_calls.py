@@ -56,12 +56,15 @@ class Client:
     def __init__(self, loop):
         self.loop = loop
         self.sent, self.tasks, self.begun, self.delivered, self.running = [], [], [], {}, []
-        self.requests, self.outcomes = [], []
+        self.requests, self.outcomes, self.withdrawn = [], [], []
         self.invalid, self.validated = "", []
         self.calls = Calls("alice", "app", carry_out=self.carry_out, servers="")
         self.decisions = AwaitedDecisions(self, None, TopicSettings(), "me-", self.calls.on_decision)
 
     def send(self, request, on_delivery):
+        if request.withdraws:
+            self.withdrawn.append("".join(topic.name for topic in request.topics))
+            return
         self.sent.append(request)
         self.delivered[request.request_id] = on_delivery
         self.requests.append(f"{self.loop.now:g} {''.join(topic.name for topic in request.topics)}")

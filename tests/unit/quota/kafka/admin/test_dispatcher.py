@@ -37,6 +37,9 @@ class Job:
     def poll(self):
         pass
 
+    def flush(self, seconds):
+        pass
+
     def send(self, request, on_delivery):  # noqa: ARG002 as the producer's
         self.requested.put(request)
 
