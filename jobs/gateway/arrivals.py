@@ -29,6 +29,7 @@ class Handshakes:
     def __init__(self) -> None:
         self._under_way: set[ClientTls] = set()
         self._waiting: dict[ClientTls, None] = {}
+        self._next: asyncio.Handle | None = None
 
     def add(self, handshake: "ClientTls") -> None:
         """Begin a handshake now, or when those before it have ended."""
@@ -42,13 +43,19 @@ class Handshakes:
         self._begin_next()
 
     def _begin_next(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting and len(self._under_way) < _MOST_HANDSHAKES:
+        """Begin one in each turn of the event loop, so that those under way and all other clients have theirs."""
+        if self._next is None and self._waiting and len(self._under_way) < _MOST_HANDSHAKES:
+            self._next = asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._next = None
+        if self._waiting:
             handshake = next(iter(self._waiting))
             del self._waiting[handshake]
             self._under_way.add(handshake)
-            loop.call_soon(handshake.begin)
-            loop.call_later(_HANDSHAKE_SECONDS, self.end, handshake)
+            asyncio.get_running_loop().call_later(_HANDSHAKE_SECONDS, self.end, handshake)
+            self._begin_next()
+            handshake.begin()
 
 
 class Arrival(asyncio.Protocol):
