@@ -6,6 +6,7 @@ import resource
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 from jobs.gateway.brokers import advertised_addresses, follow_brokers
 from jobs.gateway.encryption import make_encryption
@@ -22,7 +23,9 @@ from quota.gateway.requests import OfferedApis
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter, read_requests
+from quota.kafka.timing import now_monotonic_ms
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.wire.protocol import Address
 
@@ -75,6 +78,7 @@ async def serve_gateway(
         _ID_PREFIX,
         lambda _, seconds: context.stats.add_decision(seconds),
         limit_ms=context.decision_timeout_ms,
+        on_any=partial(_record, context),
     )
     _recall(decisions, settings)
     rates = LoggedRates(settings, own.decision_timeout_seconds)
@@ -105,6 +109,11 @@ def _recall(decisions: AwaitedDecisions, settings: Settings) -> None:
             _log.warning(
                 "creations that another gateway has requested may be charged again if they are retried: %s", error
             )
+
+
+def _record(context: GatewayContext, decision: Decision, age_ms: int) -> None:
+    """Record what a decision, for any gateway, tells of its bucket; of a wrong clock, no age above the time limit."""
+    context.buckets.record(decision, now_monotonic_ms() - min(max(age_ms, 0), context.decision_timeout_ms))
 
 
 def _raise_file_limit(max_connections: int) -> None:

@@ -45,7 +45,7 @@ class GatewayContext:
     debts: Debts = field(default_factory=Debts)
     """The debts of clients, as their last decisions told them."""
     buckets: KnownBuckets = field(default_factory=KnownBuckets)
-    """The buckets of clients, as their last decisions left them."""
+    """The buckets of clients, as the last decisions for all gateways left them."""
     changing: Turns = field(default_factory=Turns)
     """The topics that are being changed: each by one request at a time."""
     growing: Turns = field(default_factory=Turns)

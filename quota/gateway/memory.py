@@ -30,6 +30,8 @@ _MAX_CLIENTS = 10_000
 NO_ID = bytes(16)
 """The topic id that means none (Kafka's zero UUID)."""
 
+Client = tuple[str, str]
+"""A user and a client-id, as in decisions."""
 PlacesAhead = Callable[[], int]
 """Returns the number of those before a turn; 0 if it is its turn."""
 
@@ -127,16 +129,16 @@ class Debts:
     """The debts of the clients that were decided last."""
 
     def __init__(self) -> None:
-        self._debts: OrderedDict[tuple[str, str | None], Debt] = OrderedDict()
+        self._debts: OrderedDict[Client, Debt] = OrderedDict()
 
-    def record(self, client: tuple[str, str | None], throttle_ms: int, now: int) -> None:
+    def record(self, client: Client, throttle_ms: int, now: int) -> None:
         """Record the throttle time of a decision, by user and client-id."""
         if throttle_ms:
             _keep(self._debts, client, Debt(now + throttle_ms, now))
         else:
             self._debts.pop(client, None)
 
-    def find(self, client: tuple[str, str | None], now: int) -> Debt | None:
+    def find(self, client: Client, now: int) -> Debt | None:
         """Return the debt of a client that is not paid off yet, as far as is known."""
         known = self._debts.get(client)
         return known if known is not None and known.ends_at > now else None
@@ -150,12 +152,12 @@ class KnownBuckets:
     """
 
     def __init__(self) -> None:
-        self._tags: OrderedDict[tuple[str, str | None], Tags] = OrderedDict()
+        self._tags: OrderedDict[Client, Tags] = OrderedDict()
         self._buckets: OrderedDict[Tags, BucketBefore] = OrderedDict()
 
-    def record(self, client: tuple[str, str | None], decision: Decision, decided_at: int) -> None:
+    def record(self, decision: Decision, decided_at: int) -> None:
         """Record the bucket of a client, as it is after a decision; none if no quota is enforced."""
-        _keep(self._tags, client, decision.tags)
+        _keep(self._tags, (decision.user, decision.client_id), decision.tags)
         quota, tokens = decision.applied_quota, decision.tokens
         if quota is None or quota.burst is None or tokens is None or decision.shadow or decision.exempt:
             self._buckets.pop(decision.tags, None)
@@ -163,7 +165,7 @@ class KnownBuckets:
         bucket = BucketBefore(tokens, decided_at, quota.rate, quota.burst, quota.max_debt_ms)
         _keep(self._buckets, decision.tags, bucket)
 
-    def debt_ms(self, client: tuple[str, str | None], now: int) -> int:
+    def debt_ms(self, client: Client, now: int) -> int:
         """Return the time until the debt of a client's bucket is paid off, as far as is known."""
         bucket = self._buckets.get(self._tags_of(client))
         if bucket is None:
@@ -171,7 +173,7 @@ class KnownBuckets:
         tokens = gain(bucket.tokens, bucket.quota, now - (bucket.updated_at or now), bucket.burst)
         return throttle_ms(tokens, bucket.tokens, bucket.quota)
 
-    def charge(self, client: tuple[str, str | None], request: MutationRequest, now: int) -> Admission | None:
+    def charge(self, client: Client, request: MutationRequest, now: int) -> Admission | None:
         """Charge a request that is not decided; return the answer of the client's bucket, None if that is not known."""
         tags = self._tags_of(client)
         bucket = self._buckets.get(tags)
@@ -183,7 +185,7 @@ class KnownBuckets:
             self._buckets[tags] = replace(bucket, tokens=admission.tokens, updated_at=now)
         return admission
 
-    def _tags_of(self, client: tuple[str, str | None]) -> Tags:
+    def _tags_of(self, client: Client) -> Tags:
         return self._tags.get(client) or Tags(client[0], "")
 
 

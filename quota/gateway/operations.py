@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from quota.gateway.memory import ExistingTopic, PlacesAhead
+from quota.gateway.memory import Client, ExistingTopic, PlacesAhead
 from quota.records import codec
-from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
+from quota.records.request import NO_CLIENT_ID, OPERATIONS, STRICT_SINCE, TopicMutation
 from quota.wire.protocol import ApiKey
 
 RequestedTopic = str | dict[str, Any]
@@ -66,9 +66,9 @@ class ClientRequest:
         return self.arrived_at + self.time_limit_ms
 
     @property
-    def client(self) -> tuple[str, str | None]:
+    def client(self) -> Client:
         """The user and the client-id."""
-        return self.user, self.client_id
+        return self.user, self.client_id or NO_CLIENT_ID
 
     @property
     def is_strict(self) -> bool:

@@ -133,17 +133,20 @@ class AwaitedDecisions:
         on_decision: Callable[[Decision, float | None], None],
         *,
         limit_ms: int | None = None,
+        on_any: Callable[[Decision, int], None] = lambda *_: None,
     ) -> None:
         """Prepare for requests, whose ids get the prefix; answers are read after `start`.
 
         `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
         any longer. `limit_ms` is the longest time that a decision may take; without it, each request is written.
+        `on_any` is called for each decision on a request with the prefix, of whichever program, with its age [ms].
         """
         self._writer = writer
         self._reader = reader
         self._topics = topics
         self._prefix = prefix
         self._on_decision = on_decision
+        self._on_any = on_any
         self._pending: dict[str, _Pending] = {}
         self._undecided = _Undecided()
         self._creations = _Creations()
@@ -198,6 +201,7 @@ class AwaitedDecisions:
         """Process an answer of the job, which may be for any program."""
         match received.answer:
             case Decision() as decision:
+                self._on_any(decision, received.at - decision.timestamp)
                 self._receive_decision(decision, received.at - decision.timestamp)
             case DeadLetter(error=error) as letter:
                 request_id = rejected_id(letter, letter.source.topic) or ""

@@ -53,9 +53,7 @@ class DecisionReply:
 
         The time for which the response was held back counts, as on a broker.
         """
-        return 0 if self.decision is None else max(self.decision.throttle_time_ms - self.passed_ms, 0)
-
-    @property
-    def passed_ms(self) -> int:
-        """The time since the decision [ms], of which a clock that is wrong makes no more than the time of the wait."""
-        return min(max(self.decision_age_ms, 0), self.waited_ms)
+        if self.decision is None:
+            return 0
+        passed = min(max(self.decision_age_ms, 0), self.waited_ms)
+        return max(self.decision.throttle_time_ms - passed, 0)

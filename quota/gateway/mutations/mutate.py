@@ -27,7 +27,7 @@ from quota.gateway.operations import (
     wait,
 )
 from quota.records.decision_request import DecisionReply, DecisionRequest
-from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
+from quota.records.request import OPERATIONS, MutationRequest
 from quota.wire.protocol import ApiKey
 
 _SHARE_OF_TIMEOUT = 0.8
@@ -135,7 +135,7 @@ def _decide(
         api_version=request.version,
         topics=[mutation.cost for mutation in checked.charged],
         user=request.user,
-        client_id=request.client_id or NO_CLIENT_ID,
+        client_id=request.client[1],
         apply=False,
     )
     limit_ms = max(_limit_ms(request, context, now), 0)
@@ -143,7 +143,6 @@ def _decide(
     reply = yield wanted
     if reply.decision is not None:
         context.debts.record(request.client, reply.throttle_ms, clock())
-        context.buckets.record(request.client, reply.decision, clock() - reply.passed_ms)
     outcome = _outcome(reply, wanted, context)
     if outcome.admitted and reply.decision is None:
         return _proceed(request, requested, context, clock())

@@ -81,6 +81,17 @@ def test_an_outage_charges_nobody_for_what_does_not_happen(plain, tenant, versio
         assert errors(client.call(19, version, creation(f"{tenant}-1", partitions=1))) == [0]
 
 
+def test_a_permissive_client_is_held_for_its_debt_also_at_another_gateway(plain, tenant, tmp_path):
+    """Thirteen partitions leave a debt of two seconds, for which its next connection waits, wherever it leads."""
+    with running_gateway(plain.settings, tmp_path / "another.log", *plain.given) as another:
+        with wire_client(plain.gateway.port, tenant) as client:
+            answer = client.call(19, 4, creation(tenant, partitions=13))
+        begun = time.monotonic()
+        with wire_client(another.port, tenant) as client:
+            assert errors(client.call(19, 4, creation(f"{tenant}-next", partitions=1))) == [0]
+        assert time.monotonic() - begun > answer["throttleTimeMs"] / 1000 - 0.5 > 0.5
+
+
 def succeeded(client, version, message):
     """Return the answer to a creation that succeeded; None if it failed."""
     answer = client.call(19, version, message)

@@ -161,6 +161,7 @@ class Play:
         self.ports.requested.clear()
         decision = decision_on(ask.request, rejected, throttle_ms, **fields)
         self.ports.time += waited_ms
+        self.context.buckets.record(decision, self.ports.time - decision_age_ms)  # as the server does
         self.channel.go_on(DecisionReply(decision, waited_ms, decision_age_ms=decision_age_ms))
         self.serve()
         return ask.request

@@ -167,13 +167,13 @@ def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
 
 def test_a_bucket_pays_its_debt_off_and_is_forgotten_once_no_quota_is_enforced():
     """20 mutations at 5 a second; 55 is its burst."""
-    request = MutationRequest("r", Operation.CREATE_TOPICS, 7, [TopicMutation("t", 10)])
-    buckets, client = KnownBuckets(), ("alice", None)
+    request = MutationRequest("r", Operation.CREATE_TOPICS, 7, [TopicMutation("t", 10)], "alice")
+    buckets, client = KnownBuckets(), ("alice", "<none>")
     assert buckets.charge(client, request, 0) is None
-    buckets.record(client, decision_on(request, tokens=-20), 1000)
+    buckets.record(decision_on(request, tokens=-20), 1000)
     assert [buckets.debt_ms(client, now) for now in (1000, 4999, 5000)] == [4000, 1, 0]
     assert [buckets.charge(client, request, now).tokens for now in (4800, 500_000, 500_000)] == [-1, 45, 35]
-    buckets.record(client, decision_on(request, quota=None, burst=None, tokens=None), 500_000)
+    buckets.record(decision_on(request, quota=None, burst=None, tokens=None), 500_000)
     assert buckets.charge(client, request, 500_000) is None
 
 

@@ -32,9 +32,15 @@ class Asker:
 
     def __init__(self, loop, topics={}, **options):  # noqa: B006 read only
         self.loop, self.error = loop, None
-        self.sent, self.delivered, self.taken, self.withdrawn = [], [], [], []
+        self.sent, self.delivered, self.taken, self.withdrawn, self.any = [], [], [], [], []
         self.decisions = AwaitedDecisions(
-            self, None, TopicSettings(**topics), "me-", lambda _, seconds: self.taken.append(seconds), **options
+            self,
+            None,
+            TopicSettings(**topics),
+            "me-",
+            lambda _, seconds: self.taken.append(seconds),
+            on_any=lambda decision, age_ms: self.any.append((decision.request_id, age_ms)),
+            **options,
         )
 
     def send(self, request, on_delivery):
@@ -52,7 +58,7 @@ class Asker:
     def decide(self, number=-1, decision_age_ms=70, **changes):
         """Receive the decision on the nth request."""
         request = self.sent[number]
-        decision = msgspec.structs.replace(decision_on(request), request_id=request.request_id, **changes)
+        decision = msgspec.structs.replace(decision_on(request), **{"request_id": request.request_id, **changes})
         self.run(self.decisions.receive, ReceivedAnswer(decision, decision.timestamp + decision_age_ms))
 
     def receive_dead_letter(self, topic="mutation-requests"):
@@ -97,6 +103,14 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
     assert (reply.result().decision_age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
     assert (asker.taken, len(asker.decisions)) == ([0.3], 0)
     assert all(timer.cancelled() for timer in asker.loop._scheduled)  # noqa: SLF001 a leak is visible only here
+
+
+def test_a_decision_for_another_program_with_the_prefix_is_told_and_answers_nobody(asker):
+    reply = asker.ask()
+    asker.decide(request_id="me-of-another-gateway", decision_age_ms=90)
+    assert (asker.any, reply.done(), asker.taken) == ([("me-of-another-gateway", 90)], False, [])
+    asker.decide()
+    assert asker.any[1:] == [(*ids(asker), 70)]
 
 
 def test_any_records_of_others_are_answers_to_nobody_and_delay_no_answer(asker):
