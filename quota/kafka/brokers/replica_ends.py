@@ -31,6 +31,8 @@ _RESPONSE_SECONDS = 3.0
 _SKIP_SECONDS = 10.0
 """How long a broker that timed out is skipped, so that it does not delay each read [s]."""
 _WARN_SECONDS = 300.0
+_MAX_WARNINGS = 100
+"""The number of different warnings that are logged every five minutes; reasons may have times in them."""
 
 
 class Ends(NamedTuple):
@@ -104,6 +106,8 @@ class ReplicaEnds:
 
     def _warn(self, address: str, reason: str) -> None:
         text = f"{address} does not return the log end offset of its replica of topic {self._topic}: {reason}"
+        if len(self._warnings) >= _MAX_WARNINGS:
+            self._warnings.clear()
         if self._warnings.setdefault(text, Every(_WARN_SECONDS)).is_due():
             _log.warning("%s", text)
 

@@ -30,6 +30,8 @@ _POLL_SECONDS = 0.1
 _LOOK_SECONDS = 60.0
 """How often a topic with single replicas is checked for added ones [s]."""
 
+_OPEN_SECONDS = 2.0
+"""How long the end of a transaction is awaited that hides changes [s]; most take some ms."""
 _FORGET_SECONDS = 24 * 3600.0
 """How often replaced quotas are forgotten that the topic need not have any longer, either [s]."""
 
@@ -108,6 +110,8 @@ class QuotaLog:
         self._replicated = False
         self._positions = dict.fromkeys(self._partitions(), 0)
         self._first = dict.fromkeys(self._positions, 0)
+        self._open: dict[int, tuple[int, Deadline]] = {}
+        """By partition, the first offset of an open transaction, and how long its end is awaited."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -188,15 +192,20 @@ class QuotaLog:
 
         A leader returns the last stable offset to these consumers. The last records of a replicated topic can have
         offsets above it: they already have timestamps, but can be read only once the other in-sync replicas have them.
-        What an open transaction holds back, below the high watermark of the last fetch, is not awaited: it may stay
-        open for a quarter of an hour, and a single writer would stop all decisions.
+        What an open transaction holds back, below the high watermark of the last fetch, is awaited for seconds only: it
+        may stay open for a quarter of an hour, and a single writer would stop all decisions.
         """
         offsets, held = {}, set()
         for number in self._positions:
             partition = TopicPartition(self._topic, number)
             first, offsets[number] = self._consumer.get_watermark_offsets(partition, timeout=self._timeout)
             self._pass_deleted(number, first)
-            if offsets[number] < self._consumer.get_watermark_offsets(partition, cached=True)[1]:
+            at, awaited = self._open.get(number, (-1, Deadline(0)))
+            if offsets[number] >= self._consumer.get_watermark_offsets(partition, cached=True)[1]:
+                self._open.pop(number, None)
+            elif at != offsets[number]:
+                self._open[number] = offsets[number], Deadline(_OPEN_SECONDS)
+            elif awaited.has_passed:
                 held.add(number)
         if self._replicas is None or not (self._replicated or self._look.is_due()):
             return Ends(offsets, complete=True)

@@ -194,8 +194,19 @@ def test_a_running_job_keeps_the_quotas_whose_records_are_deleted_and_says_so(to
     assert "before offset 1 were deleted" in caplog.text
 
 
-def test_changes_that_an_open_transaction_holds_back_are_not_awaited(topic, replicated, caplog):
+def test_changes_in_a_transaction_that_ends_soon_are_awaited(topic, replicated):
+    def commit(replicas):
+        if replicas.polls == 3:
+            topic.changes.append(topic.open.pop())
+
+    replicated(commit)
+    topic.open.append(change(0, 900))
+    assert applies(KafkaQuotas(Connection("commits:9092"), "quotas", 5.0, Callbacks()), 1000)
+
+
+def test_changes_that_an_open_transaction_holds_back_are_not_awaited_for_long(topic, replicated, caplog, monkeypatch):
     """Its writer would stop all decisions, until the brokers abort the transaction."""
+    monkeypatch.setattr(quota_log, "_OPEN_SECONDS", 0.1)
     replicated(lambda _: None)
     quotas = KafkaQuotas(Connection("open:9092"), "quotas", 0.2, Callbacks())
     topic.open.append(change(0, 900))
