@@ -229,3 +229,19 @@ def test_a_repeat_is_restored_as_one():
     assert kept.repeats.decision_id == "mutation-requests-0-1"
     requests = [resolved_to(answered, again.resolution) for answered in decided(first, again, by=remembering)]
     assert recorded(requests[1], requests[0], by=remembering) == kept
+
+
+def test_a_withdrawal_gives_back_to_each_candidate_what_it_charged():
+    """560 of 500, and of 1,000: the bucket is full again. To the controller, a withdrawal is no load."""
+    remembering, wide = (TokenBucket(Window(num=num), Deduplication(window_ms=9000)) for num in (100, 200))
+    requests = [
+        resolved(560, offset=1),
+        resolved(560, at=1, offset=2, validate_only=True, withdraws=True),
+        resolved(80, at=2, offset=3, request_id="next"),
+    ]
+    kept = decided(*requests, by=remembering)
+    restored = [resolved_to(answered, requests[0].resolution) for answered in kept]
+    assert decided(*restored, by=remembering) == kept
+    tokens = [decision.tokens for decision in decided(*restored, by=wide)]
+    assert tokens == [440, 1000, 920]
+    assert effects(requests, remembering, remembering)[1] == Effect("alice", "<none>", 1, 1, 1)
