@@ -7,6 +7,7 @@ return it before the JVM is ready: an interrupt during that time would leave it 
 import hashlib
 import logging
 import os
+import pwd
 import shlex
 import shutil
 import signal
@@ -89,8 +90,8 @@ class Jvm(Killable):
         except PySparkRuntimeError:
             code = None if self._process is None else self._process.returncode
             raise MutationQuotaError(
-                f"Spark's JVM has exited during its start (exit {code}); it needs Java 17 or newer, and uses "
-                f"{java_program()}"
+                f"Spark's JVM ({java_program()}) has exited during its start (exit {code}); "
+                f"{'the lines before this one say' if log is None else f'the end of {log} says'} why"
             ) from None
         finally:
             vars(java_gateway)["Popen"] = popen
@@ -110,7 +111,10 @@ class Jvm(Killable):
         conf = {name: value for name, equals, value in (text.partition("=") for text in arguments) if equals}
         if libraries := conf.get("spark.driver.extraLibraryPath"):
             variables["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [libraries, env.get("LD_LIBRARY_PATH")]))
-        java = [*java_command(home, conf), f"-Djava.io.tmpdir={self._folder}", _MAIN, *arguments]
+        java = [*java_command(home, conf), f"-Djava.io.tmpdir={self._folder}"]
+        if name := nameless_user():  # for whom Java has no home, and a name that no path may have
+            java += [f"-Duser.home={self._folder}", f"-Duser.name={name}"]
+        java += [_MAIN, *arguments]
         self._process = subprocess.Popen(java, env={**env, **variables}, **options)
         if self.has_killed:  # by a signal that arrived before there was a process
             self.kill()
@@ -171,6 +175,15 @@ def java_command(home: Path, conf: Mapping[str, str]) -> list[str]:
         *shlex.split(conf.get("spark.driver.extraJavaOptions", "")),
         *_OPTIONS,
     ]
+
+
+def nameless_user() -> str | None:
+    """Return a name for the user of this process if the system knows none, as in a container with a random user id."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return os.environ.get("HADOOP_USER_NAME") or str(os.geteuid())
+    return None
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

@@ -22,7 +22,7 @@ from jobs.installation import spark_jars
 from jobs.progress import Tell, progress
 from jobs.signals import killing_on_signal
 from jobs.spark.failures import with_operator_advice
-from jobs.spark.jvm import ClassArchive, Jvm
+from jobs.spark.jvm import ClassArchive, Jvm, nameless_user
 from jobs.spark.properties import spark_properties, submitted_properties
 from quota.settings import Settings
 from quota.settings.connection import ALLOWED_URLS
@@ -94,6 +94,9 @@ def _session(settings: Settings, conf: SparkConf, gateway: JavaGateway) -> Spark
         system = gateway.jvm.java.lang.System
         if system.getProperty(ALLOWED_URLS) is None:  # not an option of the JVM: spark-submit's runs already
             system.setProperty(ALLOWED_URLS, url)
+    if name := nameless_user():  # Hadoop's login would ask the system for it, and fail
+        users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+        users.setLoginUser(users.createRemoteUser(name))
     on_interrupt = signal.getsignal(signal.SIGINT)
     context = SparkContext(conf=conf, gateway=gateway)
     if signal.getsignal(signal.SIGINT) is not on_interrupt:

@@ -7,6 +7,7 @@ from typing import Any, Self
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from jobs.spark.failures import reason_in
 from jobs.storage.deployment import Deployment
 from jobs.storage.stored_files import Files, LocalFiles
 from quota.errors import MutationQuotaError
@@ -17,6 +18,10 @@ _CONDITIONAL = "fs.option.create.conditional.overwrite"
 """The option for a conditional write, so that S3 rejects overwriting; `overwrite=false` only checks before writing."""
 _NO_EXISTENCE_CHECK = "fs.s3a.create.performance"
 _EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException")
+_CONFLICT = "Status Code: 409"
+"""The answer of S3 to one of two conditional writes at the same time."""
+_REFUSED = (".AWSUnsupportedFeatureException", ".AWSBadRequestException")
+"""Hadoop's errors for the answers 405, 415 and 501, and for 400: those of stores that do not know a header."""
 _MISSING = ".FileNotFoundException"
 
 
@@ -98,9 +103,24 @@ class HadoopFiles:
             else:
                 _write(self._files.create(self._path(path), False), text)
         except Py4JJavaError as error:
-            if _class_of(error).endswith(_EXISTS):
+            if _class_of(error).endswith(_EXISTS) or (self._is_s3 and _CONFLICT in str(error)):
                 return False
+            if self._is_s3 and _class_of(error).endswith(_REFUSED) and self._takes(f"{path}.unconditional"):
+                raise MutationQuotaError(
+                    f"{self.root}: the store does not support conditional writes (If-None-Match), without which two "
+                    f"jobs could overwrite each other's files ({reason_in(str(error))}); use one that does: "
+                    "docs/how-to/platforms/s3.md#stores-other-than-amazon-s3"
+                ) from None
             raise
+        return True
+
+    def _takes(self, path: str) -> bool:
+        """Return whether a file can be written without a condition, which then alone was the reason of an error."""
+        try:
+            self.write(path, "")
+            self.remove(path)
+        except Py4JJavaError:
+            return False
         return True
 
     def remove(self, path: str) -> None:

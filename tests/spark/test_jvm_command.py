@@ -1,13 +1,17 @@
-"""The command of Spark's JVM, and the one that Spark's own launcher prints."""
+"""The command of Spark's JVM, compared with that of Spark's own launcher, and run by a user without a name."""
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pyspark
 
 from jobs.installation import java_program
 from jobs.spark.jvm import java_command
+from tests.support.checkout import CHECKOUT
+from tests.support.needs import need
 
 HOME = Path(pyspark.__file__).parent
 MAIN = "org.apache.spark.deploy.SparkSubmit"
@@ -41,3 +45,38 @@ def test_it_is_the_command_of_sparks_launcher_without_what_java_warns_of(monkeyp
     java, *options = java_command(HOME, conf)
     assert Path(java).samefile(command[0])
     assert options == command[1 : command.index(MAIN)]
+
+
+NAMELESS = 123_456
+"""A user id without an entry in /etc/passwd."""
+
+USES_FILES = """
+import sys
+from jobs.spark.session import spark_session
+from quota.settings import load_settings
+
+folder = sys.argv[1]
+settings = load_settings([f"storage.root={folder}/root"], environment={}, with_default_file=False)
+with spark_session(settings, "audit") as spark:
+    spark.range(3).write.parquet(f"{folder}/table")
+    print(spark.sparkContext.sparkUser(), spark.read.parquet(f"{folder}/table").count())
+"""
+
+
+def test_a_session_starts_and_uses_files_under_a_user_id_without_a_name(tmp_path):
+    """As in a container with a random user id; it may read the files of this checkout, wherever it is."""
+    need(os.geteuid() == 0 and shutil.which("setpriv"), "only root can run a program as another user (setpriv)")
+    tmp_path.chmod(0o777)
+    rights = "+dac_read_search,+dac_override"
+    user = ["setpriv", f"--reuid={NAMELESS}", "--regid=0", "--clear-groups"]
+    user += [f"--inh-caps={rights}", f"--ambient-caps={rights}"]
+    done = subprocess.run(
+        [*user, sys.executable, "-c", USES_FILES, tmp_path],
+        cwd=CHECKOUT,
+        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == f"{NAMELESS} 3\n", done.stderr
+    assert {path.stat().st_uid for path in (tmp_path / "table").iterdir()} == {NAMELESS}

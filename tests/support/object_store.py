@@ -1,4 +1,4 @@
-"""A server in place of an object store, which rejects every request, and settings that point to it."""
+"""A server in place of an object store, which rejects requests, and settings that point to it."""
 
 import threading
 from contextlib import contextmanager
@@ -8,15 +8,29 @@ from quota.settings import load_settings
 
 
 class _Rejecting(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # which answers a client that asks whether to send a body
+
     def do_GET(self):
-        status, code = self.server.answer
+        self._reject(*self.server.answer)
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if "If-None-Match" in self.headers:
+            self._reject(*self.server.conditional)
+            return
+        self.send_response(200)
+        self.send_header("ETag", '"0"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _reject(self, status, code):
         body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
         if code == "NoSuchKey" and "list-type" in self.path:
             status, body = 200, b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command == "GET":
+        if self.command != "HEAD":
             self.wfile.write(body)
 
     do_HEAD = do_GET  # noqa: N815 as the server names it
@@ -29,7 +43,7 @@ class _Rejecting(BaseHTTPRequestHandler):
 def rejecting_store():
     """Run a server inside the block, in a thread, which answers by the status and code of its attribute `answer`.
 
-    With the code NoSuchKey, it is an empty bucket.
+    With the code NoSuchKey, it is an empty bucket. It takes files, but answers conditional writes by `conditional`.
     """
     with ThreadingHTTPServer(("127.0.0.1", 0), _Rejecting) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
+from py4j.protocol import Py4JJavaError
 
 from jobs.buckets.store import capture_buckets, restore_buckets
 from jobs.storage.files import DeploymentSession, open_files
@@ -18,10 +19,12 @@ from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, LeaseError, hold_lease
 from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import stored_files
+from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.settings import load_settings
 from tests.support.deployment import as_options
 from tests.support.factories import decided as decision_of
+from tests.support.object_store import rejecting_store, store_settings
 from tests.support.operator import Operator
 from tests.support.programs import run
 from tests.support.rows import kafka_rows
@@ -180,6 +183,32 @@ def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
         created = dict(zip("0123", pool.map(create, "0123"), strict=True))
     (winner,) = [text for text, succeeded in created.items() if succeeded]
     assert files.read("leases/a/1") == winner
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ((501, "NotImplemented"), "does not support conditional writes"),
+        ((405, "MethodNotAllowed"), "does not support conditional writes"),
+        ((400, "InvalidArgument"), "does not support conditional writes"),
+        ((403, "AccessDenied"), "AccessDenied"),
+        ((409, "ConditionalRequestConflict"), False),  # with another writer; who creates a lease then reads it again
+        ((412, "PreconditionFailed"), False),
+    ],
+)
+def test_a_store_that_refuses_conditional_writes_is_told_from_one_that_refuses_the_writer(s3_spark, answer, outcome):
+    """The stores of https://github.com/ceph/s3-tests/issues/218 and others; each answers in a way of its own."""
+    with rejecting_store() as store:
+        store.answer, store.conditional = (404, "NoSuchKey"), answer
+        s3_spark._jsc.hadoopConfiguration().set("fs.s3a.endpoint", f"http://127.0.0.1:{store.server_port}")  # noqa: SLF001
+        files = open_files(s3_spark, store_settings(store.server_port))
+        if outcome is False:
+            assert files.create("leases/enforce/1", "text") is False
+        else:
+            with pytest.raises((MutationQuotaError, Py4JJavaError), match=outcome) as raised:
+                files.create("leases/enforce/1", "text")
+            assert (raised.type is MutationQuotaError) == (answer[0] != 403)
+        files.close()
 
 
 def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, in_s3, caplog):

@@ -1,6 +1,7 @@
 """The launcher of a session's JVM, with a script in the place of Java that sleeps, and has a worker that does."""
 
 import os
+import pwd
 import re
 import shlex
 import signal
@@ -8,6 +9,7 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from pyspark import SparkConf
@@ -109,12 +111,36 @@ def test_a_signal_while_the_process_is_created_kills_it(java_home, jvm, monkeypa
     assert processes[0].wait(10) == -signal.SIGKILL
 
 
-def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_what_it_needs(java_home, jvm):
+@pytest.mark.parametrize("to_file", [True, False])
+def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_where_its_reason_is(
+    java_home, jvm, capfd, to_file
+):
+    """There are many reasons besides Java's version, which was checked before."""
     home = java_home("echo no memory; exit 7")
-    error = r"Spark's JVM has exited during its start \(exit 7\); it needs Java 17 or newer, and uses .*java$"
-    with pytest.raises(MutationQuotaError, match=error):
-        jvm.start(CONF, home / "spark.log")
-    assert (home / "spark.log").read_text() == "no memory\n"
+    log = home / "spark.log" if to_file else None
+    reason = f"the end of {log} says why" if to_file else "the lines before this one say why"
+    with pytest.raises(MutationQuotaError) as raised:
+        jvm.start(CONF, log)
+    assert str(raised.value) == f"Spark's JVM ({home}/bin/java) has exited during its start (exit 7); {reason}"
+    assert (log.read_text() if log else capfd.readouterr().out) == "no memory\n"
+
+
+@pytest.mark.parametrize(("given", "name"), [(None, str(os.geteuid())), ("kafka", "kafka")])
+def test_a_user_without_a_name_gets_one_and_a_home(java_home, jvm, monkeypatch, given, name):
+    """Java has no home for it, and `?` in the place of its name; a known user is left to Java."""
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    if given:
+        monkeypatch.setenv("HADOOP_USER_NAME", given)
+    home = java_home('echo "$*" >> "$JAVA_HOME/options"; exit 1')
+    for lookup in (pwd.getpwuid, Mock(side_effect=KeyError)):
+        monkeypatch.setattr(pwd, "getpwuid", lookup)
+        with pytest.raises(MutationQuotaError):
+            jvm.start(CONF, home / "spark.log")
+        jvm.end()
+    known, nameless = (home / "options").read_text().splitlines()
+    folder = re.search(r"-Djava\.io\.tmpdir=(\S+)", nameless)[1]
+    assert f" -Duser.home={folder} -Duser.name={name} org.apache.spark" in nameless
+    assert "-Duser." not in known
 
 
 def test_outside_the_main_thread_signals_are_not_handled(jvm):
