@@ -1,9 +1,7 @@
-"""Kafka's protocol as one release defines it: its APIs, their versions, and a codec for each message.
-
-`BUILTIN` has the few messages for which no kafka-clients jar is needed.
-"""
+"""Kafka's protocol as one release defines it: its APIs, their versions, and a codec for each message."""
 
 import enum
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Self
 
 from quota.wire.message_codec import MessageCodec
 from quota.wire.primitives import Malformed
-from quota.wire.schemas import Schema, Versions, read_messages, read_release, read_schemas
+from quota.wire.schemas import MESSAGES, Schema, Versions, read_release, read_schemas
 
 
 class ApiKey(enum.IntEnum):
@@ -84,8 +82,8 @@ class Protocol:
     @classmethod
     def of_messages(cls) -> Self:
         """Read the protocol from the file that is part of the project."""
-        release, schemas = read_messages()
-        return cls(schemas, release)
+        messages = json.loads(MESSAGES.read_bytes())
+        return cls(messages["schemas"], messages["release"])
 
     def request(self, key: int, version: int) -> MessageCodec:
         """Return the codec of a request."""
@@ -120,56 +118,3 @@ def _api(schema: Schema) -> Api:
         max_version=versions.last - bool(schema.get("latestVersionUnstable", False)),
         flexible_since=flexible.first if flexible.last >= 0 else None,
     )
-
-
-def _fields(**types: str | list[Schema]) -> list[Schema]:
-    """Return the fields of a message or struct by name, each of a type (with `?` if it may be null) or an array."""
-    return [_field(name, kind) for name, kind in types.items()]
-
-
-def _field(name: str, kind: str | list[Schema]) -> Schema:
-    if isinstance(kind, list):
-        return {"name": name, "versions": "0+", "type": f"[]{name}", "fields": kind}
-    nullable = "0+" if kind.endswith("?") else "none"
-    return {"name": name, "versions": "0+", "type": kind.removesuffix("?"), "nullableVersions": nullable}
-
-
-def _builtin_api(key: int, name: str, version: int, request: list[Schema], response: list[Schema]) -> dict[str, Schema]:
-    common = {"apiKey": key, "validVersions": f"{version}", "flexibleVersions": "none"}
-    return {
-        f"{name}Request": common
-        | {"type": "request", "listeners": ["broker"], "name": f"{name}Request", "fields": request},
-        f"{name}Response": common | {"type": "response", "name": f"{name}Response", "fields": response},
-    }
-
-
-_REQUESTED = _fields(PartitionIndex="int32", CurrentLeaderEpoch="int32", Timestamp="int64")
-_FOUND = _fields(PartitionIndex="int32", ErrorCode="int16", Timestamp="int64", Offset="int64", LeaderEpoch="int32")
-_VERSIONS = _fields(ApiKey="int16", MinVersion="int16", MaxVersion="int16")
-
-BUILTIN = Protocol(
-    _builtin_api(
-        ApiKey.LIST_OFFSETS,
-        "ListOffsets",
-        4,
-        _fields(ReplicaId="int32", IsolationLevel="int8", Topics=_fields(Name="string", Partitions=_REQUESTED)),
-        _fields(ThrottleTimeMs="int32", Topics=_fields(Name="string", Partitions=_FOUND)),
-    )
-    | _builtin_api(
-        ApiKey.SASL_HANDSHAKE,
-        "SaslHandshake",
-        1,
-        _fields(Mechanism="string"),
-        _fields(ErrorCode="int16", Mechanisms="[]string"),
-    )
-    | _builtin_api(ApiKey.API_VERSIONS, "ApiVersions", 0, [], _fields(ErrorCode="int16", ApiKeys=_VERSIONS))
-    | _builtin_api(
-        ApiKey.SASL_AUTHENTICATE,
-        "SaslAuthenticate",
-        1,
-        _fields(AuthBytes="bytes"),
-        _fields(ErrorCode="int16", ErrorMessage="string?", AuthBytes="bytes", SessionLifetimeMs="int64"),
-    ),
-    "2.1",
-)
-"""ApiVersions v0, SaslHandshake v1, SaslAuthenticate v1 and ListOffsets v4."""

@@ -68,12 +68,6 @@ def read_release(jar: Path) -> str:
     raise BadInput(f"{path} has no {_RELEASE} with a version; name a kafka-clients jar")
 
 
-def read_messages() -> tuple[str, dict[str, Schema]]:
-    """Return the release and the schemas of the file."""
-    messages = json.loads(MESSAGES.read_bytes())
-    return messages["release"], messages["schemas"]
-
-
 def _find(path: Path) -> Path:
     if not path.is_dir():
         return path

@@ -5,6 +5,7 @@ import logging
 import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import cache
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError
@@ -14,9 +15,11 @@ from quota.kafka.brokers.broker_calls import FAILURES, BrokerCalls, connected, l
 from quota.kafka.brokers.tokens import failure_reason
 from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection, Security
-from quota.wire.protocol import BUILTIN, Address, ApiKey
+from quota.wire.protocol import Address, ApiKey, Protocol
 
 _log = logging.getLogger(__name__)
+
+_protocol = cache(Protocol.of_messages)
 
 _VERSION = 4
 _ANY_REPLICA = -2
@@ -131,7 +134,7 @@ class _Broker:
             except (ConnectionError, EOFError):
                 await self.close()
         async with asyncio.timeout(_CONNECT_SECONDS):
-            made = connected(self._address, self._context, BUILTIN)
+            made = connected(self._address, self._context, _protocol())
             self._calls = await self._open.enter_async_context(made)
             await log_in(self._calls, security)
         return await _ends(self._calls, topic, partitions)

@@ -12,7 +12,6 @@ from quota.kafka import timing
 from quota.kafka.brokers import replica_ends
 from quota.kafka.brokers.replica_ends import ReplicaEnds
 from quota.settings.connection import Connection, Security
-from quota.wire.protocol import BUILTIN
 from tests.support.scripted_broker import ScriptedBroker, accepted_login
 from tests.support.waiting import until
 
@@ -21,10 +20,10 @@ NOT_A_REPLICA, NOT_ALLOWED = 6, 29
 
 
 @pytest.fixture
-def broker():
+def broker(protocol):
     """Return a function that starts a broker with these answers, until the end of the test."""
     with ExitStack() as stack:
-        yield lambda answers: stack.enter_context(ScriptedBroker(BUILTIN, answers).listening())
+        yield lambda answers: stack.enter_context(ScriptedBroker(protocol, answers).listening())
 
 
 @pytest.fixture

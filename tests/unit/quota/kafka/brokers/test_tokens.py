@@ -21,7 +21,7 @@ from quota.kafka.librdkafka import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.connection import ClientCredentials, Security
 from quota.wire.access_tokens import write_bearer_message
-from quota.wire.protocol import BUILTIN, ApiKey
+from quota.wire.protocol import ApiKey, Protocol
 from tests.support.answering import answering
 from tests.support.broker import Authority
 from tests.support.logins import by_function
@@ -173,7 +173,7 @@ def logged_in(broker, security):
     """Log in to a broker with a new connection, and return the bearer message that it got."""
 
     async def log_in_once():
-        async with connected(("127.0.0.1", broker.port), None, BUILTIN) as calls:
+        async with connected(("127.0.0.1", broker.port), None, Protocol.of_messages()) as calls:
             await log_in(calls, security)
 
     broker.requests.clear()
@@ -185,9 +185,9 @@ def logged_in(broker, security):
 
 
 @pytest.fixture
-def accepting():
+def accepting(protocol):
     """A broker that accepts all tokens."""
-    with ScriptedBroker(BUILTIN, accepted_login("OAUTHBEARER")).listening() as broker:
+    with ScriptedBroker(protocol, accepted_login("OAUTHBEARER")).listening() as broker:
         yield broker
 
 
