@@ -22,6 +22,7 @@ from quota.settings.secrets import mask_values
 _log = logging.getLogger(__name__)
 
 C = TypeVar("C")
+K = TypeVar("K")
 T = TypeVar("T")
 
 _LOST_SECONDS = 10.0
@@ -69,15 +70,16 @@ class KeptClient(Generic[C]):
             raise
         self.report(client, None)
 
-    def results(self, client: C, futures: Mapping[str, Future[T]]) -> tuple[dict[str, T], dict[str, KafkaError]]:
+    def results(self, client: C, futures: Mapping[K, Future[T]]) -> tuple[dict[K, T], dict[K, KafkaError]]:
         """Wait for the futures of a call of the client; return their results, and the errors of the others."""
-        results: dict[str, T] = {}
-        errors: dict[str, KafkaError] = {}
+        results: dict[K, T] = {}
+        errors: dict[K, KafkaError] = {}
         for name, future in futures.items():
-            try:
-                results[name] = future.result()
-            except KafkaException as error:
+            error = future.exception()  # raised, it would hold this client in a cycle with its future
+            if isinstance(error, KafkaException):
                 errors[name] = error.args[0]
+            else:
+                results[name] = future.result()
             self.report(client, errors.get(name))
         return results, errors
 

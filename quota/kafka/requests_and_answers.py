@@ -202,9 +202,11 @@ class AnswerReader:
         self._positions: dict[Partition, int] = {}
         """The next offset of each partition that is assigned, or where its reading starts."""
 
+        positions = self._positions  # a reader that could not begin ends at once, without a cycle
+
         def make() -> Consumer:
             consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
-            consumer.assign([TopicPartition(*partition, offset) for partition, offset in self._positions.items()])
+            consumer.assign([TopicPartition(*partition, offset) for partition, offset in positions.items()])
             return consumer
 
         self._kept = KeptClient(make)

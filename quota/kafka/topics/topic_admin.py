@@ -28,6 +28,7 @@ from quota.records.quota_log import Cluster
 from quota.settings.connection import Connection
 from quota.settings.secrets import MASK
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -151,7 +152,9 @@ class TopicAdmin:
         with self._errors(f"read the offsets of topics at {self.connection}"), self._kept.reporting() as client:
             level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
             futures = client.list_offsets(specs, isolation_level=level, request_timeout=self._timeout)
-            offsets = {(found.topic, found.partition): future.result().offset for found, future in futures.items()}
+            by_partition = {(found.topic, found.partition): future for found, future in futures.items()}
+            found = _all(self._kept.results(client, by_partition))
+            offsets = {partition: result.offset for partition, result in found.items()}
             if OFFSET_INVALID in offsets.values():  # librdkafka's answer, without an error, while a leader moves
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
             return offsets
@@ -192,7 +195,8 @@ class TopicAdmin:
 
     @cached_property
     def _kept(self) -> KeptClient[AdminClient]:
-        return KeptClient(lambda: AdminClient(client_config(self.connection, self._overrides)))
+        connection, overrides = self.connection, self._overrides  # a client that is left ends at once, without a cycle
+        return KeptClient(lambda: AdminClient(client_config(connection, overrides)))
 
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
         return cluster_errors(action, self.connection, hint, self._overrides)
@@ -255,7 +259,7 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
     )
 
 
-def _all(outcome: tuple[dict[str, T], dict[str, KafkaError]]) -> dict[str, T]:
+def _all(outcome: tuple[dict[K, T], dict[K, KafkaError]]) -> dict[K, T]:
     """Return the results if there is no error."""
     results, errors = outcome
     for error in errors.values():

@@ -1,6 +1,9 @@
 """Clients of librdkafka: their errors, retries, and when one that a program keeps is replaced."""
 
+import gc
 from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -8,8 +11,13 @@ from confluent_kafka import KafkaError, KafkaException
 from quota.errors import ClusterError
 from quota.kafka import librdkafka
 from quota.kafka.librdkafka import KeptClient, client_config, cluster_errors, retry
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
+from quota.kafka.requests_and_answers import AnswerReader
 from quota.kafka.timing import Deadline
+from quota.kafka.topics.topic_admin import TopicAdmin
+from quota.settings import load_settings
 from quota.settings.connection import Connection, Security
+from tests.support.waiting import until
 
 TRANSPORT, ALL_DOWN = KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 librdkafka's own codes
 WRONG_PASSWORD = KafkaError._AUTHENTICATION  # noqa: SLF001
@@ -248,3 +256,39 @@ def test_a_kept_client_stays_if_no_other_can_be_made(clock, problem):
     clock[0] = 120
     fail(kept)
     assert kept.client == "second"
+
+
+UNREACHED = load_settings(
+    ["kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1"], environment={}, with_default_file=False
+)
+
+
+def topics():
+    return TopicAdmin(UNREACHED.kafka.connection, 0.1)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: topics().layout(),
+        lambda: topics().ids(["t"]),
+        lambda: topics().configs(["t"]),
+        lambda: topics().offsets([("t", 0)]),
+        lambda: AnswerReader(UNREACHED),
+        lambda: QuotaLog(KafkaQuotas.from_settings(UNREACHED, 0.1)),
+    ],
+    ids=["layout", "ids", "configs", "offsets", "answers", "quota log"],
+)
+def test_a_client_that_reached_nobody_ends_with_its_user(use):
+    """A service tries again for as long as an outage lasts, and each client has several threads and sockets."""
+    threads = Path("/proc/self/task")
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(list(threads.iterdir()))
+        for _ in range(3):
+            with suppress(ClusterError, KafkaException):
+                use()
+        until(lambda: len(list(threads.iterdir())) <= before, 10)
+    finally:
+        gc.enable()
