@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka import librdkafka, requests_and_answers
-from quota.kafka.requests_and_answers import AnswerReader, RequestWriter
+from quota.kafka.requests_and_answers import AnswerReader, RequestWriter, read_requests
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota_log import Window
@@ -64,3 +64,20 @@ def test_only_decisions_with_the_prefix_and_all_dead_letters_are_read_without_ma
     malformed = b'{"request_id":"mine-3","shadow":{"outcome":"X"}}'
     between = [Message(name, 0, 1, value=malformed, timestamp=(2, 7)) for name in names.values()]
     assert answers(*[received for message in messages for received in (*between, message)]) == mine
+
+
+def test_the_requests_of_others_with_the_prefix_are_read_by_their_times_without_malformed_ones(
+    base_settings, monkeypatch
+):
+    """Each partition has its own order: a deletion comes after the creation before it, and a withdrawal, too."""
+    values = {
+        5: resolved(1, request_id="mine-1").request,
+        9: resolved(1, request_id="mine-1").request.withdrawal,
+        7: resolved(1, request_id="mine-2").request,
+        6: resolved(1, request_id="other-1").request,
+    }
+    messages = [Message("r", 0, 1, value=codec.encode(request), timestamp=(2, at)) for at, request in values.items()]
+    messages += [Message("r", 0, 1, value=value, timestamp=(2, 1)) for value in (None, b'{"request_id":"mine-3"}')]
+    monkeypatch.setattr(requests_and_answers, "read_topic", lambda *_: iter(messages))
+    read = [(request.request_id, request.withdraws) for request in read_requests(base_settings, "mine-")]
+    assert read == [("mine-1", False), ("mine-2", False), ("mine-1", True)]
