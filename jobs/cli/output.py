@@ -87,7 +87,7 @@ class OutputOptions:
 def print_warnings(warnings: list[str]) -> list[str]:
     """Print warnings on standard error, and return them."""
     for warning in warnings:
-        print(f"warning: {printable(warning)}", file=sys.stderr)
+        print(f"warning: {escaped(warning)}", file=sys.stderr)
     return warnings
 
 

@@ -193,7 +193,10 @@ class ConfigChange:
             name for name in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[name]) in (None, False)
         )
         if unset:
-            raise NotFound(f"{', '.join(unset)} is not set and cannot be deleted; see quotas describe")
+            names = ", ".join(unset)
+            raise NotFound(
+                f"{names} is not set and cannot be deleted; see quotas describe, and cancel what is scheduled"
+            )
         if RATE_CONFIG in self.deleted:
             return None
         if quota is None and RATE_CONFIG not in self.added:
