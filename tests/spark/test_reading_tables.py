@@ -1,9 +1,12 @@
 """The audit's tables as a stream of another program, as their page says."""
 
+import pytest
+
 from jobs.audit.upkeep import THOROUGH
 from tests.unit.jobs.audit.conftest import NOON, Decisions, settings_of
 
 
+@pytest.mark.nightly
 def test_a_stream_that_ignores_deletes_has_each_row_once_through_upkeep(spark, tmp_path):
     """Ten days ago a row expires, and small files are compacted, while the reader is away."""
     kept = Decisions(settings_of(tmp_path, "audit.keep_days.decisions=5"))

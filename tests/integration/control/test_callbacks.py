@@ -190,7 +190,7 @@ def test_callbacks_are_scheduled_and_cancelled(deployment, command):
     described = command("callback", "describe", *allowed)
     assert "Callback is quota.callbacks.default.DefaultQuotaCallback" in described
     assert f"Scheduled: {name} minimum.share=0.5 (from 2100" in described
-    assert "no change is scheduled" in command("callback", "cancel", "--effective-at", "+1d", exit_code=4)
+    assert "no change scheduled for" in command("callback", "cancel", "--effective-at", "+1d", exit_code=4)
     command("callback", "cancel", *allowed, *later)
     assert command("callback", "describe", "--output", "json")["scheduled"] == []
     command("callback", "alter", *allowed, "--class", name)

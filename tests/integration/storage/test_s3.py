@@ -6,11 +6,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from unittest.mock import patch
+from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 from py4j.protocol import Py4JJavaError
 
 from jobs.buckets.store import capture_buckets, restore_buckets
@@ -163,8 +163,8 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     assert files() == {"date=2026-11-12": 1, "date=2026-11-21": 4}
     table = DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
     table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
-    with DeltaStorageHandler(table.table_uri, settings.storage.deltalake()).open_output_stream("export.csv") as export:
-        export.write(b"an operator's own")
+    export = f"{server.endpoint}/{BUCKET}/maintained/tables/decisions/export.csv"
+    urlopen(Request(export, b"an operator's own", method="PUT")).close()  # noqa: S310 the server of this test
     assert maintain()["files_removed"] == 4
     assert files() == {"date=2026-11-21": 1}
     assert "export.csv" in stored_files(settings).names("tables/decisions")
