@@ -144,6 +144,8 @@ def test_a_creation_that_a_killed_gateway_has_requested_is_charged_once(plain, t
     if is_decided:
         until(lambda: paid(plain, tenant))
         port = plain.gateway.port
+        with wire_client(port, "later") as later:  # whose decision is behind that one
+            assert errors(later.call(19, 7, creation(f"{tenant}-later", partitions=1))) == [0]
     with ExitStack() as stack:
         if not is_decided:
             port = stack.enter_context(running_gateway(plain.settings, tmp_path / "next.log", *OPTIONS)).port
