@@ -11,7 +11,7 @@ from jobs.dashboard.report import ReportScope, report_on_file, report_on_tables
 from quota.settings import load_settings
 from tests.browser.window import console_messages, painted, requested_urls, rows, text, tiles
 from tests.support.factories import request_at
-from tests.support.tables import DAY, HOUR, change, decision, letter, write_tables
+from tests.support.tables import DAY, HOUR, change, decision, letter, moment, write_tables
 from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
@@ -79,6 +79,12 @@ def test_buckets_are_as_of_the_end_of_the_period(page):
     driver = page(ROWS | {"changes": [change(DAY - HOUR)]})
     shown = {row.split("\n")[0].split("\t")[0]: row for row in rows(driver, "tenants-table")}
     assert "55 of 55" in shown["user 'alice'"]
+
+
+def test_what_is_scheduled_for_after_the_period_is_told(page):
+    driver = page(ROWS | {"changes": [change(DAY, user="bob", rate=9.0, effective_at=moment(DAY + 9 * HOUR))]})
+    rate = "controller_mutation_rate=9.0 from 2026-11-21T09:00:00.000Z on"
+    assert text(driver, "#scheduled") == f"Scheduled: user-principal 'bob' becomes {rate}."
 
 
 def test_a_decision_and_a_tenant_are_opened_without_a_server(page):
