@@ -39,6 +39,8 @@ _FLUSH_SECONDS = 2.0
 _LEAST_SECONDS = 0.1
 """The least time for a decision: it is written, read by the job, written by it and read again."""
 _MAX_TIMES = 10
+_DECIDING_SECONDS = 10.0
+"""How long a program without a limit may wait for a decision until the job counts as silent [s]."""
 _MAX_LOGGED = 100
 """The number of errors that are logged once each; their texts may have times in them."""
 
@@ -74,6 +76,10 @@ class JobPace:
     def silent_for(self, now: float) -> float:
         """Return the time for which a request has waited and no other was decided."""
         return 0.0 if self._waiting_since is None else now - self._waiting_since
+
+    def is_deciding(self, now: float) -> bool:
+        """Return whether requests were decided, and no other has waited for long since."""
+        return bool(self._times) and self.silent_for(now) < _DECIDING_SECONDS
 
     def trial_is_due(self, now: float) -> bool:
         """Return whether nothing was sent for so long that what is known may have changed."""
@@ -191,6 +197,13 @@ class AwaitedDecisions:
         if is_new:
             self._send(pending.request, loop)
         return reply
+
+    def why_undecided(self) -> str:
+        """Return why a decision is missing, as far as is known: the cause, or how long decisions take."""
+        now = asyncio.get_running_loop().time()
+        if self.cause or not self._pace.is_deciding(now):
+            return self.cause
+        return f"decisions take at least {self._no_decision(was_requested=True).least_decision_ms} ms at present"
 
     def recall(self, requests: Iterable[MutationRequest]) -> None:
         """Take over the creations in the requests of a program with this prefix, in the order of their times."""

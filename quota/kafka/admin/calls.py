@@ -166,7 +166,7 @@ class Calls:
                 await self._request(call, await self._valid(call, topics), decisions)
                 await call.completed.wait()
         except TimeoutError:
-            self._expire(call, cause=decisions.cause)
+            self._expire(call, cause=decisions.why_undecided())
         except asyncio.CancelledError:
             self._expire(call, is_closed=True)
         except Exception as error:  # noqa: BLE001 any error belongs to those who wait for the call

@@ -325,6 +325,21 @@ def test_a_future_has_the_last_decision_on_its_topic(client):
     assert [future.decision_id for future in futures.values()] == ["mutation-requests-0-7", "mutation-requests-0-8"]
 
 
+def test_a_call_that_ends_without_a_decision_withdraws_its_request_and_says_what_is_known(client):
+    """That decisions take as long as this one has waited; or that there is none, if nothing was ever decided."""
+    silent = client.ask("a", 2)["a"]
+    client.at(2)
+    client.decide()
+    slow = client.ask("b", 2)["b"]
+    client.at(5)
+    words = [future.exception(0).args[0].str() for future in (silent, slow)]
+    assert words == [
+        "no decision on topic a in time; is mutation-quota enforce running on ? The change will not be made later",
+        "no decision on topic b in time; decisions take at least 2000 ms at present. The change will not be made later",
+    ]
+    assert client.withdrawn == ["a", "b"]
+
+
 def test_a_rejected_topic_fails_with_the_decision_that_rejected_it_last(client):
     """One that was never requested, because of an earlier throttle, has none."""
     rejected = client.ask("a")["a"]
