@@ -162,7 +162,8 @@ def explain(
     table, decides the request again, and shows whether the decision is the same. `quotas history` shows who set the
     quota.
 
-    --last finds the newest decision that rejected a topic: of anybody, or of --user, --client and --topic.
+    --last finds the newest decision that rejected a topic: of anybody, or of --user, --client and --topic. If none did,
+    it tells what was decided last.
 
     Examples:
       mutation-quota explain mutation-requests-0-17
