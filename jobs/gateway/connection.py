@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 _CONNECT_SECONDS = 10.0
 _CONNECT_AGAIN_SECONDS = 0.5
-"""The same for a broker that did not respond before: if it is back, its own clients have to reach it."""
+"""The same for a broker that did not respond before, while others do: if it is back, its clients have to reach it."""
 _COMMENT = "AlterClientQuotas at the gateway"
 """The comment of the changes of quotas that clients make."""
 
@@ -448,10 +448,11 @@ class Connections:
         loop, stats, failures = asyncio.get_running_loop(), self.context.stats, []
         tls = await self.encryption.context_for(certificate)
         is_down = {at: bool(stats.broker_failures.get(at)) for at in self.brokers}
+        again = _CONNECT_SECONDS if all(is_down.values()) else _CONNECT_AGAIN_SECONDS
         for at in sorted(is_down, key=lambda at: (at != port, is_down[at], random())):  # noqa: S311 it spreads the load
             host, broker_port = self.brokers[at]
             try:
-                async with asyncio.timeout(_CONNECT_AGAIN_SECONDS if is_down[at] else _CONNECT_SECONDS):
+                async with asyncio.timeout(again if is_down[at] else _CONNECT_SECONDS):
                     name = host if tls else None
                     await loop.create_connection(lambda: connection, host, broker_port, ssl=tls, server_hostname=name)
             except (OSError, UnicodeError) as error:  # a host name may be invalid
