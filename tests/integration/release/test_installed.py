@@ -23,12 +23,13 @@ def release(tmp_path_factory):
 
 
 def install(release, environment, extras):
-    """Install the wheel with extras into a new environment, from a package registry, and return its pip."""
+    """Install the wheel with extras, which have jars, as the page says, and return the pip of the new environment."""
     (wheel,) = release.glob("kafka_mutation_quota-*.whl")
+    jars = [jar for extra in extras.split(",") for jar in release.glob(f"kafka_mutation_quota_{extra}_jars-*.whl")]
     venv.create(environment, with_pip=True, symlinks=True)
     pip, constraints = environment / "bin/pip", release / "constraints.txt"
-    options = ["--quiet", "--find-links", release, "--constraint", constraints]
-    subprocess.run([pip, "install", *options, f"{wheel}[{extras}]"], check=True)
+    command = [pip, "install", "--quiet", "--constraint", constraints, f"{wheel}[{extras}]", *jars]
+    subprocess.run(command, check=True)
     return pip
 
 
