@@ -86,7 +86,7 @@ def select_buckets(
 _ROWS = 10_000
 
 _COLUMNS = ("timestamp", "user_tag", "client_tag", "more_tags", "tokens", "quota", "burst", "max_debt_ms")
-_BEFORE = ("updated_at", "set_back_to")
+_BEFORE = {name: f"before_{name}" for name in ("updated_at", "set_back_to", "quota", "burst", "max_debt_ms")}
 
 _LAST = """
     SELECT user_tag, client_tag, more_tags,
@@ -98,12 +98,15 @@ _LAST = """
         FROM (
             SELECT user_tag, client_tag, coalesce(more_tags, MAP {}) AS more_tags, topic, "partition",
                 max("timestamp") AS newest, max_by(
-                {'K': tokens, 'T': greatest("at", bucket_at), 'rate': quota, 'burst': burst,
-                'max_debt_ms': max_debt_ms},
+                {'K': tokens, 'T': greatest("at", bucket_at),
+                'rate': CASE WHEN bucket_at > "at" THEN before_quota ELSE quota END,
+                'burst': CASE WHEN bucket_at > "at" THEN before_burst ELSE burst END,
+                'max_debt_ms': CASE WHEN bucket_at > "at" THEN before_max_debt_ms ELSE max_debt_ms END},
                 "offset"
             ) AS last, max({'T': bucket_at, 'less': -tokens}) FILTER (bucket_at > "at") AS late
             FROM (
-                SELECT *, epoch_ms("timestamp") AS "at", CASE WHEN set_back_to IS NULL THEN updated_at END AS bucket_at
+                SELECT *, epoch_ms("timestamp") AS "at",
+                    CASE WHEN before_set_back_to IS NULL THEN before_updated_at END AS bucket_at
                 FROM decisions
             )
             GROUP BY ALL
@@ -113,7 +116,7 @@ _LAST = """
 """
 """In a partition the offset decides, even where a clock stepped back (`jobs.audit.decisions.NEWEST`).
 
-A late request has not changed T, and was charged after the one of another partition that has.
+A late request has not changed T and the quota, and was charged after the one of another partition that has.
 """
 
 
@@ -145,7 +148,7 @@ def _audited(table: AuditTable) -> Iterator[SavedBucket]:
     """Yield each bucket with the tokens after its last decision."""
     columns = {name: ds.field(name) for name in _COLUMNS}
     columns |= {name: ds.field("source", name) for name in Source.__struct_fields__}
-    columns |= {name: ds.field("bucket_before", name) for name in _BEFORE}
+    columns |= {column: ds.field("bucket_before", name) for name, column in _BEFORE.items()}
     charged = ds.field("quota").is_valid() & ds.field("tokens").is_valid()
     with bounded_duckdb() as db:
         db.register("decisions", table.dataset().scanner(columns=columns, filter=charged).to_reader())

@@ -116,6 +116,14 @@ def test_a_late_request_has_not_changed_the_time_of_the_bucket(settings, set_bac
     assert (row.updated_at, row.tokens_now) == (updated_at, tokens_now)
 
 
+def test_a_late_request_has_not_changed_the_quota_of_the_bucket(settings):
+    """It may know an earlier one: its rate was 50, and the bucket's is 5."""
+    before = {"tokens": -20.0, "updated_at": TODAY - 4000, "quota": 5.0, "burst": 55.0, "max_debt_ms": 60_000}
+    write_tables(settings, decisions=[decision(TODAY - 9000, tokens=-30.0, quota=50.0, bucket_before=before)])
+    (row,) = buckets_of(settings).values()
+    assert (row.rate, row.burst, row.max_debt_ms, row.tokens_now) == (5.0, 55.0, 60_000, -10.0)
+
+
 def test_charges_that_came_late_from_another_partition_count_at_once(settings):
     """40 at T; then late ones leave 30, 10 and 20 in any order of arrival, one of them before an earlier T."""
     late = [(30.0, TODAY - 4000, 1), (10.0, TODAY - 4000, 2), (20.0, TODAY - 4000, 1), (-99.0, TODAY - 6000, 2)]
