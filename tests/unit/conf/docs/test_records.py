@@ -31,7 +31,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, request_json, result
 from tests.support.factories import request_at as at
 
-README = (CHECKOUT / "README.md").read_text()
+CLIENTS = CHECKOUT / "docs" / "how-to" / "clients.md"
 READERS = {"request": read_request, "quota-log": read_quota_log_record}
 ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
 OPTIONS = ("controller_mutation_burst", "max_debt_ms", "shadow", "effective_at", "altered_by", "comment")
@@ -50,8 +50,8 @@ def problems(name, record):
     return [error.message for error in validator(name).iter_errors(json.loads(record))]
 
 
-def test_the_example_of_the_readme_is_a_request():
-    (block,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
+def test_the_example_of_a_request_is_one():
+    block = re.search(r"A request is a JSON record:\n\n```json\n(.*?)```", CLIENTS.read_text(), re.DOTALL)[1]
     assert problems("request", block) == []
 
 
