@@ -24,6 +24,7 @@ _MANY_ANSWERS = 1000
 """If one poll returns this number of answers, more are probably waiting."""
 
 _ENDS_SECONDS = 5.0
+_LAST_RECORDS = 50
 _METADATA_KEY = ClusterRecord(Cluster({})).key
 _MAX_LOGGED = 100
 """The number of errors that are logged once each; their texts may have times in them."""
@@ -85,9 +86,11 @@ class AnswerMetrics:
     def _look_for_metadata(self, newest: int) -> None:
         """Note the time of the cluster's metadata for callbacks, if the newest records of the quota log have some."""
         connection, (topic, _) = self._settings.kafka.connection, self._quota_log
-        for message in read_topic(connection, topic, self._settings.kafka.timeout_seconds, newest):
-            if message.key() == _METADATA_KEY:
-                self._metadata_at = message.timestamp()[1]
+        for count in sorted({min(newest, _LAST_RECORDS), newest}):  # a record of metadata may have megabytes
+            messages = read_topic(connection, topic, self._settings.kafka.timeout_seconds, count)
+            if found := [message.timestamp()[1] for message in messages if message.key() == _METADATA_KEY]:
+                self._metadata_at = found[-1]
+                return
 
     def close(self) -> None:
         """Close the connections to Kafka."""

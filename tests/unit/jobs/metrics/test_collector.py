@@ -43,5 +43,5 @@ def test_the_time_of_a_callbacks_metadata_is_that_of_the_newest_record(monkeypat
     assert published_at() == (2.0 if "our" in classes else None)
     log.records += [(b"alice", 4000)]
     assert published_at() == (2.0 if "our" in classes else None)
-    log.records += [(cluster, 5000)]
+    log.records += [(cluster, 5000), *[(b"alice", 6000)] * 60]
     assert published_at() == (5.0 if "our" in classes else None)
