@@ -22,6 +22,9 @@ PART = "part"
 _NEAR_MS = 60_000
 """The largest distance of the two lines of a forwarded request, in addition to the clock difference [ms]."""
 
+_SAME_MS = 2_000
+"""The same where clocks agree [ms]: a log may have whole seconds."""
+
 _ROWS = 20_000
 _KEY_BYTES = 12
 
@@ -142,19 +145,22 @@ class Collection:
         """
         ahead = {broker: ahead_ms for _, broker, ahead_ms in self._clocks}
         for _, rows in groupby(self._db.execute(_REPEATED), itemgetter(0)):
-            of_controller, of_brokers = dict[bytes, int](), dict[bytes, int]()
+            of_controller, of_brokers = dict[bytes, int](), dict[bytes, tuple[int, int]]()
             for _, is_forwarded, completed_at, log, line in rows:
                 if is_forwarded:
                     of_controller[line] = completed_at
                 else:
-                    of_brokers[line] = completed_at + ahead.get(log, 0)
+                    of_brokers[line] = (completed_at + ahead.get(log, 0), log)
             left = sorted((at, line) for line, at in of_controller.items())
-            for at in sorted(of_brokers.values()):
-                after = bisect_left(left, (at,))
-                around = range(max(after - 1, 0), min(after + 1, len(left)))
-                nearest = min(around, key=lambda place: abs(left[place][0] - at), default=None)
-                if nearest is not None and abs(left[nearest][0] - at) <= near:
-                    yield left.pop(nearest)[1:]
+            agreeing = set[int]()  # logs whose clocks agree: their other lines have no counterpart
+            for limit in (_SAME_MS, near):
+                for at, log in sorted(found for found in of_brokers.values() if found[1] not in agreeing):
+                    after = bisect_left(left, (at,))
+                    around = range(max(after - 1, 0), min(after + 1, len(left)))
+                    nearest = min(around, key=lambda place: abs(left[place][0] - at), default=None)
+                    if nearest is not None and abs(left[nearest][0] - at) <= limit:
+                        yield left.pop(nearest)[1:]
+                        agreeing.add(log)
 
     def clock_differences(self, logs: Sequence[str]) -> list[ClockDifference]:
         """Return the clock differences between logs of these names, from requests that are in two of them.
