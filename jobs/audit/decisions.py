@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -14,7 +15,7 @@ from pyspark.sql.types import TimestampType
 
 from jobs.audit.quota_changes import metadata_at
 from jobs.audit.reader import open_table, read_errors, to_datetime
-from jobs.audit.tables import DEAD_LETTERS, DECISIONS
+from jobs.audit.tables import DEAD_LETTERS, DECISIONS, MissingTable
 from quota.admission.order import in_order, position_of
 from quota.errors import NotFound
 from quota.explanation.explanation import Explanation, explain
@@ -199,9 +200,10 @@ def explain_newest(settings: Settings, selection: Selection) -> tuple[Explanatio
 
 def _explained(settings: Settings, decision: Decision) -> Explanation:
     explanation = explain(decision)
-    if decision.callback is None:
-        return explanation
-    return replace(explanation, metadata_at=metadata_at(settings, decision.timestamp))
+    if decision.callback is not None:
+        with suppress(MissingTable):
+            return replace(explanation, metadata_at=metadata_at(settings, decision.timestamp))
+    return explanation
 
 
 def _summary(decision: Decision) -> str:

@@ -167,8 +167,8 @@ def maintain(store: TableStore, table: TableSpec, plan: UpkeepPlan, now: datetim
     return UpkeepResult(table.name, compacted, written if plan.compact else None, deleted, removed)
 
 
-_DATA_FILE = re.compile(r"date=[^/]+/part-[^/]+\.parquet")
-"""The names that Spark and deltalake give the files of a table."""
+_DATA_FILE = re.compile(r"(_change_data/)?date=[^/]+/(part|cdc)-[^/]+\.parquet")
+"""The names that Spark and deltalake give the files of a table, also with the feature `changeDataFeed`."""
 
 _DELETIONS_AT_ONCE = 8
 

@@ -65,6 +65,7 @@ def test_the_age_of_the_metadata_is_explained_that_a_callback_had(settings):
     decisions = decisions_at(NOON, NOON + DAY)
     by_callback = msgspec.structs.replace(decisions[0], callback="our.Callback")
     append_rows(settings, "decisions", *map(decision_row, [by_callback, decisions[1]]))
+    assert explain_decision(settings, by_callback.decision_id).metadata_at is None  # there is no table of changes
     times = (NOON - 90 * DAY, NOON + 1)
     clusters = [quota_change_row(offset, at, kind="cluster", cluster="{}") for offset, at in enumerate(times)]
     append_rows(settings, "quota_changes", *clusters, quota_change_row(2, NOON))

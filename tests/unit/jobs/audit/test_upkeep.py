@@ -72,17 +72,18 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
 
 def test_files_of_others_below_a_table_stay(kept, now):
     kept.commit(1)
-    orphan = kept.path / "date=2026-11-21" / "part-of-a-commit-that-was-cut-short.parquet"
+    folders = (kept.path / "date=2026-11-21", kept.path / "_change_data" / "date=2026-11-21")
+    orphans = [folder / "part-of-a-commit-that-was-cut-short.parquet" for folder in folders]
     names = ("export.csv", "README", "metadata/v1.json", "date=2026-11-21/a copy.parquet", "date=x/notes.txt")
     others = [kept.path / name for name in names]
-    for file in (orphan, *others):
-        file.parent.mkdir(exist_ok=True)
+    for file in (*orphans, *others):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
         os.utime(file, ((now - timedelta(days=3)).timestamp(),) * 2)
     (planned,) = PlannedUpkeep.of(kept.settings, [DECISIONS]).preview()
-    assert planned.files_removed == 1
-    assert kept.maintain(limits=THOROUGH).files_removed == 1
-    assert [file.exists() for file in (orphan, *others)] == [False, *[True] * 5]
+    assert planned.files_removed == 2
+    assert kept.maintain(limits=THOROUGH).files_removed == 2
+    assert [file.exists() for file in (*orphans, *others)] == [False, False, *[True] * 5]
     assert kept.offsets == [1]
 
 
