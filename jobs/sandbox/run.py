@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +60,10 @@ _OBSERVE_SECONDS = 1.0
 _LINE_INTERVAL_SECONDS = 5.0
 _SILENT_SECONDS = 10.0
 """The time after which a line says that there are no answers, as while a broker or Spark hangs."""
-_MAX_TENANTS = 5000
+_STOP_SECONDS = 2.5
+"""The time in which everything may stop after Ctrl-C, before Spark is killed, which its checkpoint survives."""
+_FIRST_SECONDS = 20
+"""The usual time from the start of Spark to the first decisions, on two cores with nothing else to do."""
 _LITTLE_HEAP = {
     "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -Xms96m -Xmn64m -XX:MinHeapFreeRatio=30 "
     "-XX:MaxHeapFreeRatio=50"
@@ -98,12 +102,12 @@ def run_everything(settings: Settings) -> None:
 
 def _run(settings: Settings, endpoint: ServiceEndpoint, broker: Broker | None = None) -> None:
     """Run the queries, the dashboard and, on an embedded broker, the gateway and the clients, until Ctrl-C."""
-    traffic, totals = None, DecisionTotals(settings.quota.window, _MAX_TENANTS)
+    traffic, totals = None, DecisionTotals(settings.quota.window, max_tenants=0)
     where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
     log = settings.storage.local_folder("logs") / "spark.log"
-    with serve_dashboard(settings, any_port=True) as page:
+    with interrupted_after(_STOP_SECONDS) as limit_stop, serve_dashboard(settings, any_port=True) as page:
         print(f"dashboard at {page}", flush=True)
-        print("starting Spark", flush=True)
+        print(f"starting Spark, first decisions in about {_FIRST_SECONDS} s", flush=True)
         with (
             claimed_deployment(settings, "run", log) as session,
             closing(AnswerReader(settings)) as reader,
@@ -123,6 +127,24 @@ def _run(settings: Settings, endpoint: ServiceEndpoint, broker: Broker | None = 
             with stop_signals() as stop:
                 _follow(reader, totals, traffic, polled, stop)
             print("stopping", flush=True)
+            limit_stop()
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[Callable[[], None]]:
+    """Yield a function after whose call the block has so much time to end: then it is interrupted as by Ctrl-C.
+
+    That kills Spark's JVM, and is no error.
+    """
+    timer = threading.Timer(seconds, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    timer.daemon = True
+    try:
+        yield timer.start
+    except KeyboardInterrupt:
+        if not timer.finished.is_set():
+            raise
+    finally:
+        timer.cancel()
 
 
 @contextmanager
@@ -184,7 +206,8 @@ def _follow(
     stop: threading.Event,
 ) -> None:
     """Send requests, read answers, and print a line of totals every 5 s, until `stop` is set."""
-    interval, answered_at = Every(_LINE_INTERVAL_SECONDS), time.time()
+    interval, begin = Every(_LINE_INTERVAL_SECONDS), time.time()
+    answered_at = begin
     while not stop.wait(_POLL_SECONDS):
         for poll in polled:
             poll()
@@ -197,7 +220,16 @@ def _follow(
             if traffic is not None and isinstance(received.answer, Decision):
                 traffic.on_decision(received.answer, now)
         if interval.is_due():
-            print(totals_line(totals, now - answered_at), flush=True)
+            is_starting = traffic is not None and not totals.decisions
+            print(starting_line(now - begin) if is_starting else totals_line(totals, now - answered_at), flush=True)
+
+
+def starting_line(seconds: float) -> str:
+    """Return the line before the first decision, this time after the clients began to send requests."""
+    return (
+        f"starting: no decision for {seconds:.0f} s; the first ones come about {_FIRST_SECONDS} s after Spark's start, "
+        "or a minute and more on a busy machine"
+    )
 
 
 def totals_line(totals: DecisionTotals, silent_seconds: float = 0) -> str:

@@ -1,5 +1,6 @@
 """The lifecycle of streaming queries: triggers, monitoring and stops."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -72,7 +73,11 @@ def _failed_batch(query: StreamingQuery) -> int | None:
 
 
 def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
-    """Stop queries after their current batch, so that it does not run again; wait at most 30 s in total."""
+    """Stop queries after their current batch, so that it does not run again; wait at most 30 s in total.
+
+    From then on py4j logs nothing: a batch that is stopped within would end in a traceback.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     deadline = Deadline(_BATCH_SECONDS)
     current = {query: _last_batch(query) for query in queries}
     for query, batch in current.items():

@@ -1,6 +1,7 @@
 """The lines that `run` prints, and the ports that it uses instead of those in use."""
 
 import socket
+import threading
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
@@ -10,7 +11,15 @@ from jobs.audit import upkeep_schedule
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox import run
 from jobs.sandbox.broker import HOST, free_port, is_listening
-from jobs.sandbox.run import embedded_gateway, poll_client, run_everything, running_queries, totals_line
+from jobs.sandbox.run import (
+    embedded_gateway,
+    interrupted_after,
+    poll_client,
+    run_everything,
+    running_queries,
+    starting_line,
+    totals_line,
+)
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota_log import Window
 from quota.settings import load_settings
@@ -42,6 +51,28 @@ def test_a_line_has_the_totals_of_all_decisions():
     assert totals_line(totals) == "2 decisions; mutations: 60 admitted, 1,500 rejected; dead letters: 0"
     assert totals_line(totals, 15.2).endswith("; dead letters: 0; none for 15 s")
     assert totals_line(totals_of(), 15.2) == "0 decisions; mutations: 0 admitted, 0 rejected; dead letters: 0"
+
+
+def test_before_the_first_decision_a_line_tells_how_long_that_usually_takes():
+    assert starting_line(12.3) == (
+        "starting: no decision for 12 s; the first ones come about 20 s after Spark's start, or a minute and more on a "
+        "busy machine"
+    )
+
+
+def test_what_does_not_stop_in_time_after_ctrl_c_is_interrupted_which_is_no_error():
+    """Such as the first batch of a busy machine, for which a query would wait for half a minute."""
+    ended = threading.Event()
+    with interrupted_after(0.05) as limit_stop:
+        limit_stop()
+        ended.wait(30)
+        ended.set()
+    assert not ended.is_set()
+
+
+def test_a_second_ctrl_c_while_everything_stops_is_one():
+    with pytest.raises(KeyboardInterrupt), interrupted_after(30):
+        raise KeyboardInterrupt
 
 
 def test_clients_start_with_the_first_decision_and_their_output_is_a_line(capsys):

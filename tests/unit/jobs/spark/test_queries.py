@@ -1,5 +1,6 @@
 """What a person sees when queries end, whatever else fails then."""
 
+import logging
 import threading
 from unittest.mock import Mock
 
@@ -7,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.spark.failures import QueryFailed
-from jobs.spark.queries import await_queries, check_queries
+from jobs.spark.queries import await_queries, check_queries, stop_after_batch
 from quota.errors import MutationQuotaError
 
 
@@ -34,6 +35,17 @@ class RenamedQuery(Query):
     """A query of a PySpark whose internal names have changed."""
 
     _jsq = object()
+
+
+def test_a_batch_that_is_stopped_within_logs_no_traceback_of_py4j(caplog):
+    log = logging.getLogger("py4j")
+    level = log.level
+    try:
+        stop_after_batch([])
+        logging.getLogger("py4j.clientserver").error("There was an exception while executing the Python Proxy")
+    finally:
+        log.setLevel(level)
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("query", [Query(), RenamedQuery()])
