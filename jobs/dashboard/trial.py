@@ -2,25 +2,26 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
-from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.decision import Decision, read_decision
-from quota.records.entity import QuotaEntity, Tags
+from quota.records.entity import QuotaEntity
 from quota.records.levels import Resolution
 from quota.records.quota_log import BURST_CONFIG, RATE_CONFIG, Quota, QuotaLogEntry, Window
 from quota.records.record import BEGINNING, Positive
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
-from quota.whatif.effects import Effect, EffectCounts, Sender, Totals
-from quota.whatif.evaluation import resolve_again, resolved_to
+from quota.whatif.effects import EffectCounts, Sender, Totals
+from quota.whatif.evaluation import Candidate, evaluate
 
 _MAX_SENDERS = 20
 
@@ -83,26 +84,23 @@ def try_quota(
     clients that are rejected more or less often might have sent different ones.
     """
     quotas = _with_quota(entries, settings, entity, quota)
-    algorithm = TokenBucket(settings.quota.window, Policy.of(settings).deduplication)
-    states: dict[Tags, Bucket | None] = {}
-    recorded_effects, effects = EffectCounts(), EffectCounts()
-    first = None
-    for record in records:
-        decision = read_decision(record)
-        first = decision.timestamp if first is None else first
-        resolution = _resolve(decision, quotas, Policy.of(settings))
-        if resolution is None or entity not in (resolution.entity, decision.quota_entity):
-            continue
-        tags = resolution.tags
-        state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
-        states[tags], again = decide(state, resolved_to(decision, resolution), algorithm)
-        recorded_effects.add(Effect.of(decision, decision))
-        effects.add(Effect.of(again, decision))
-    quotas.close()
-    recorded, tried = recorded_effects.result("recorded"), effects.result("tried")
+    window, policy = settings.quota.window, Policy.of(settings)
+    algorithm = TokenBucket(window, policy.deduplication)
+    candidate = Candidate("tried", quotas, algorithm, policy, first_state=partial(_first_state, window))
+
+    def is_affected(decision: Decision) -> bool:
+        with suppress(BadRecord):  # a callback fails
+            return entity in (candidate.resolve(decision).entity, decision.quota_entity)
+        return False
+
+    with closing(quotas):
+        decisions = filter(is_affected, map(read_decision, records))
+        nothing = EffectCounts().result("none")
+        recorded, tried = evaluate(decisions, [candidate], "recorded").outcomes or (nothing, nothing)
     senders = [
         Sender(legible(sender.user), legible(sender.client_id), sender.load) for sender in tried.senders[:_MAX_SENDERS]
     ]
+    first = read_decision(records[0]).timestamp if records else None
     return Trial(first, len(records), recorded.load, tried.load, senders)
 
 
@@ -119,17 +117,9 @@ def _with_quota(
     return quotas
 
 
-def _resolve(recorded: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution | None:
-    """Return the quota of a request, enforced even if it is in shadow; None if a callback fails."""
-    try:
-        return resolve_again(recorded, quotas, policy)._replace(shadow=False)
-    except BadRecord:
-        return None
-
-
-def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucket | None:  # noqa: FBT001
+def _first_state(window: Window, recorded: Decision, resolution: Resolution) -> Bucket | None:
     """Return the bucket before its first request, with the recorded tokens; None if it differs or was full."""
     quota, tokens = recorded.applied_quota, recorded.tokens_before
-    if not same_bucket or quota is None or tokens is None or tokens >= window.burst(quota.rate, quota.burst):
+    if recorded.tags != resolution.tags or quota is None or tokens is None:
         return None
-    return Bucket(tokens, recorded.timestamp, quota)
+    return None if tokens >= window.burst(quota.rate, quota.burst) else Bucket(tokens, recorded.timestamp, quota)

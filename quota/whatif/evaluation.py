@@ -3,7 +3,7 @@
 The requests come in a stream, of which nothing is kept but the buckets and the counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,10 +57,14 @@ class Candidate:
     policy: Policy
     enforces_shadow: bool = True
     """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
+    first_state: Callable[[Decision, Resolution], Any] = lambda *_: None
+    """Returns the state of a bucket before the first of the decisions; None for a full one."""
 
     def resolve(self, decision: Decision) -> Resolution:
         """Return the quota of a recorded request."""
-        resolution = resolve_again(decision, self.quotas, self.policy)
+        resolution = resolve_quota(decision.user, decision.client_id, decision.timestamp, self.quotas, self.policy)
+        if decision.observed is not None:
+            resolution = in_shadow(resolution)
         return resolution._replace(shadow=False) if self.enforces_shadow else resolution
 
 
@@ -107,8 +111,9 @@ class _Replay:
         resolution = self._candidate.resolve(recorded)
         bucket = resolution.tags if resolution.limit else (recorded.user, recorded.client_id)
         resolved = resolved_to(recorded, resolution)
-        state, decision = decide(self._states.get(bucket), resolved, self._candidate.algorithm)
-        self._states[bucket] = state
+        if bucket not in self._states:
+            self._states[bucket] = self._candidate.first_state(recorded, resolution)
+        self._states[bucket], decision = decide(self._states[bucket], resolved, self._candidate.algorithm)
         before = recorded.bucket_before
         return decision if decision.bucket_before == before else replace(decision, bucket_before=before)
 
@@ -130,12 +135,6 @@ class _Differences:
     def result(self, decisions: int) -> Replay:
         examples = sorted(self._first.values(), key=lambda difference: difference.decision_id)
         return Replay(decisions, self._count, examples[:_MAX_EXAMPLES])
-
-
-def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:
-    """Return the quota of a decision's request under these quotas."""
-    resolution = resolve_quota(decision.user, decision.client_id, decision.timestamp, quotas, policy)
-    return resolution if decision.observed is None else in_shadow(resolution)
 
 
 def resolved_to(decision: Decision, resolution: Resolution) -> ResolvedRequest:
