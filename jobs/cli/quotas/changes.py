@@ -83,7 +83,7 @@ def cancel_scheduled(
     found = [change for change in scheduled if moment in {None, change.moment}]
     if not found:
         which = "scheduled change" if moment is None else f"change scheduled for {format_time(moment)}"
-        raise NotFound(f"{subject} has no {which}, {f'only for {times}' if times else 'and none for another time'}")
+        raise NotFound(f"{subject} has no {which}{f', only for {times}' if times else ''}")
     if len(found) > 1:
         raise BadInput(f"{subject} has several scheduled changes: give --effective-at with one of {times}")
     moment = found[0].moment
