@@ -1,1 +1,1 @@
-"""Tests that a killed gateway forwards nothing undecided, and charges no added partition and no deletion twice."""
+"""Tests that a killed gateway forwards nothing undecided, and charges nothing twice, or for what is not made."""
