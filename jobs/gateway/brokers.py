@@ -8,9 +8,10 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import cast
 
 from jobs.gateway.encryption import Encryption
@@ -31,6 +32,8 @@ CHECK_SECONDS = 10.0
 """The time between two looks at the brokers."""
 _RETRY_SECONDS = 1.0
 """The same for a broker that does not respond."""
+_FENCED_VERSION = 2
+"""The first version of DescribeCluster that tells the brokers that are registered and down (KIP-1073)."""
 _ANSWER_SECONDS = 5.0
 _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
@@ -116,10 +119,16 @@ def keep_alive(transport: asyncio.BaseTransport) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
 
 
-async def advertised_addresses(
-    brokers: Sequence[Address], security: Security, encryption: Encryption, protocol: Protocol, seconds: float
+async def advertised_addresses(  # noqa: PLR0913
+    brokers: Sequence[Address],
+    security: Security,
+    encryption: Encryption,
+    protocol: Protocol,
+    seconds: float,
+    *,
+    with_down: bool = False,
 ) -> dict[int, Address]:
-    """Return the addresses that brokers advertise, by node id."""
+    """Return the addresses that brokers advertise, by node id; also of those that are down, if brokers tell them."""
     advertised: dict[int, Address] = {}
     failures = []
     for host, port in brokers:
@@ -127,10 +136,13 @@ async def advertised_addresses(
             async with asyncio.timeout(seconds):
                 context = await encryption.context_for(encryption.own)
                 if context is None or security.has_sasl:
-                    advertised |= await _read((host, port), security, context, protocol)
+                    advertised |= await _read((host, port), security, context, protocol, with_down=with_down)
                 else:
                     advertised |= await _read_if_identified(
-                        (host, port), security, context, protocol, by_certificates=encryption.rules is not None
+                        partial(_read, (host, port), security, context, protocol, with_down=with_down),
+                        f"gateway: the listener at {host}:{port}",
+                        context,
+                        by_certificates=encryption.rules is not None,
                     )
         except FAILURES as error:
             if isinstance(error, BadInput):
@@ -144,7 +156,7 @@ async def advertised_addresses(
 
 
 async def _read(
-    broker: Address, security: Security, context: ssl.SSLContext | None, protocol: Protocol
+    broker: Address, security: Security, context: ssl.SSLContext | None, protocol: Protocol, *, with_down: bool
 ) -> dict[int, Address]:
     async with connected(broker, context, protocol, CLIENT_ID) as calls:
         if calls.versions.get(ApiKey.METADATA, 0) < METADATA_VERSION:
@@ -153,23 +165,22 @@ async def _read(
             )
         await log_in(calls, security)
         answer = await calls.call(ApiKey.METADATA, METADATA_VERSION, {"topics": [], "allowAutoTopicCreation": False})
-        return {node["nodeId"]: (node["host"], node["port"]) for node in answer["brokers"]}
+        advertised = {node["nodeId"]: (node["host"], node["port"]) for node in answer["brokers"]}
+        if with_down and (calls.version_of(ApiKey.DESCRIBE_CLUSTER) or 0) >= _FENCED_VERSION:
+            all_brokers = {"includeClusterAuthorizedOperations": False, "endpointType": 1, "includeFencedBrokers": True}
+            answer = await calls.call(ApiKey.DESCRIBE_CLUSTER, _FENCED_VERSION, all_brokers)
+            advertised |= {node["brokerId"]: (node["host"], node["port"]) for node in answer["brokers"]}
+        return advertised
 
 
 async def _read_if_identified(
-    broker: Address,
-    security: Security,
-    context: ssl.SSLContext,
-    protocol: Protocol,
-    *,
-    by_certificates: bool,
+    read: Callable[[], Awaitable[dict[int, Address]]], listener: str, context: ssl.SSLContext, *, by_certificates: bool
 ) -> dict[int, Address]:
     """Return the addresses from a listener with TLS and without SASL, if it requests certificates as expected."""
-    listener = f"gateway: the listener at {broker[0]}:{broker[1]}"
     advertised: dict[int, Address] = {}
     with certificate_requests(context) as requests:
         try:
-            advertised = await _read(broker, security, context, protocol)
+            advertised = await read()
         except (OSError, EOFError, MutationQuotaError):
             if by_certificates or not requests:
                 raise

@@ -51,11 +51,11 @@ async def serve_gateway(
     protocol = kafka_protocol(settings.broker.jars)
     brokers = [broker for _, broker in own.ports] or target.addresses
 
-    async def addresses_from(brokers: Sequence[Address]) -> dict[int, Address]:
-        security = settings.target_security.security  # its files may have changed
-        return await advertised_addresses(brokers, security, encryption, protocol, settings.kafka.timeout_seconds)
+    async def addresses_from(brokers: Sequence[Address], *, with_down: bool = False) -> dict[int, Address]:
+        security, seconds = settings.target_security.security, settings.kafka.timeout_seconds  # files may have changed
+        return await advertised_addresses(brokers, security, encryption, protocol, seconds, with_down=with_down)
 
-    listeners, addresses = plan_listeners(own, await addresses_from(brokers))
+    listeners, addresses = plan_listeners(own, await addresses_from(brokers, with_down=not own.listeners))
     topics = settings.topics
     prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     context = GatewayContext(

@@ -65,8 +65,26 @@ async def test_the_loss_of_a_broker_is_known_and_logged_until_it_is_back(protoco
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(("last", "nodes"), [(2, {1, 3}), (1, {1})], ids=["Kafka 4.0", "older"])
+async def test_the_address_of_a_broker_that_is_down_is_known_if_brokers_tell_it(protocol, last, nodes):
+    """Only where it is asked for: a broker that joins has to respond first."""
+    versions = {key: api.max_version for key, api in protocol.apis.items()} | {60: last}
+    one, three = ({"host": f"kafka-{node}", "port": 9092, "rack": None} for node in (1, 3))
+    cluster = {"throttleTimeMs": 0, "clusterId": "x", "controllerId": 1, "errorCode": 0, "errorMessage": None}
+    described = [{"brokerId": 1, "isFenced": False, **one}, {"brokerId": 3, "isFenced": True, **three}]
+    answers = {
+        3: cluster | {"brokers": [{"nodeId": 1, **one}], "topics": []},
+        60: cluster | {"endpointType": 1, "brokers": described, "clusterAuthorizedOperations": 0},
+    }
+    with ScriptedBroker(protocol, answers, versions).listening() as broker:
+        asked = [("127.0.0.1", broker.port)], Security(), Encryption(), protocol, 5.0
+        assert set(await advertised_addresses(*asked)) == {1}
+        assert set(await advertised_addresses(*asked, with_down=True)) == nodes
+
+
+@pytest.mark.anyio
 async def test_a_listener_that_requests_no_certificates_although_they_identify_the_clients_is_rejected(monkeypatch):
-    async def read(*_):
+    async def read(*_, **__):
         return {1: ("kafka", 9094)}
 
     monkeypatch.setattr(brokers, "_read", read)
