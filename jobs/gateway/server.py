@@ -71,6 +71,9 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
     listeners = [Listener(*port) for port in settings.ports] or [
         listener_of(settings.first_port, node, broker) for node, broker in sorted(advertised.items())
     ]
+    if 0 in advertised and not settings.ports:
+        port = listener_of(settings.first_port, 0, advertised[0]).port
+        _log.warning("the broker with node id 0 has port %d; gateway.listeners can give it another one", port)
     own = [own_address(settings, listener.port) for listener in listeners]
     if len(set(own)) < len(own):
         raise BadInput(f"the brokers with node ids 0 and {_PLACE_OF_ZERO} would have one port; give gateway.listeners")

@@ -110,7 +110,7 @@ ASKED = {"topics": [], "allowAutoTopicCreation": False}
 ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
 
 
-def test_a_brokers_port_follows_from_its_node_id_alone():
+def test_a_brokers_port_follows_from_its_node_id_alone(caplog):
     """A broker that is down at a start shifts no other; responses are rewritten."""
     settings = GatewaySettings(first_port=20_000, advertised_host="gw")
     listeners, addresses = plan_listeners(settings, ADVERTISED)
@@ -125,6 +125,7 @@ def test_a_brokers_port_follows_from_its_node_id_alone():
     assert without_first == listeners[1:]
     with_zero, _ = plan_listeners(settings, {0: ("kafka-0", 9092), **ADVERTISED})
     assert with_zero == [Listener(20_999, ("kafka-0", 9092)), *listeners]
+    assert caplog.messages == ["the broker with node id 0 has port 20999; gateway.listeners can give it another one"]
 
 
 def test_brokers_that_advertise_the_gateway_are_left_unchanged():
