@@ -1,6 +1,7 @@
 """Documents on quotas, callbacks, users' topics and buckets."""
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from quota.planning.cluster import Note, RateDifference
 from quota.records.entity import QuotaEntity
@@ -18,8 +19,8 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """The quota after the change; null for none."""
     effective_at: int | None = None
     """The time at which the change takes effect, epoch ms; null in a plan for an immediate change."""
-    cancelled: bool = False
-    """Whether the change is one that was scheduled for that time, and is cancelled."""
+    cancelled: bool | UnsetType = UNSET
+    """True for a change that was scheduled for that time, and is cancelled; absent for all others."""
 
 
 class QuotaChanges(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import typer
+from msgspec import UNSET
 
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text, print_warnings
@@ -129,7 +130,7 @@ def change_log(
 def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange:
     """Return a step of a plan as data; it takes effect at `effective_at` (epoch ms) unless it has its own time."""
     moment = effective_at if step.record.effective_at is None else step.record.effective_at
-    return PlannedChange(step.record.entity, step.before, step.after, moment, step.record.cancelled)
+    return PlannedChange(step.record.entity, step.before, step.after, moment, step.record.cancelled or UNSET)
 
 
 def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:
