@@ -1,5 +1,6 @@
 """A rollback to before the first change removes every quota, so it needs an option of its own."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -88,7 +89,9 @@ def test_the_file_of_a_team_removes_and_cancels_nothing_of_others(topic, command
     topic.write([QuotaRecord(entity, 5.0) for entity in entities], later - 2 * HOUR)
     topic.write([QuotaRecord(entity, 9.0, effective_at=later) for entity in entities])
 
-    command("quotas", "rollback", "--at", str(later - 3 * HOUR), *options, "--yes")
+    done, _ = command("quotas", "rollback", "--at", str(later - 3 * HOUR), *options, "--yes", "--output", "json")
+    cancelled = [change.get("cancelled") for change in json.loads(done)["changes"] if change["effective_at"]]
+    assert cancelled == [True] * (len(entities) - len(left))
     assert [change.entity for change in topic.timeline.configured(now_ms()) if change.quota.rate == 5.0] == left
     assert [entity for entity, *_ in topic.scheduled()] == left
 
