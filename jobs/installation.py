@@ -81,7 +81,6 @@ def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
 
 
 def _extra_jars(extra: str) -> Path:
-    """Return the folder of the jars of an extra: that of the checkout, or of the installed package."""
     if _CHECKOUT:
         path = _ROOT / ".jars" / extra
         if not any(path.glob("*.jar")):

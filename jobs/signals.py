@@ -55,7 +55,6 @@ class _State:
 
 
 def _on_signal(_number: int, frame: FrameType | None) -> None:
-    """Handle a signal, as the module describes."""
     _State.handled += 1
     stop, killable = _State.stop, _State.killable
     if stop is not None:

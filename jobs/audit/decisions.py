@@ -214,7 +214,6 @@ def _summary(decision: Decision) -> str:
 
 
 def _absent_error(settings: Settings, decisions: AuditedDecisions, source: Source) -> NotFound:
-    """Return the error that says why the table has no decision on this request."""
     letters = open_table(settings, DEAD_LETTERS).at(source).to_pylist()
     if letters:
         return NotFound(f"{source} is not a decision but a dead letter: {letters[0]['error']}")

@@ -156,7 +156,6 @@ def _not_supported(names: Sequence[str]) -> str:
 
 
 def _login(text: str, option: str) -> dict[str, str]:
-    """Return the settings of a login with PLAIN, SCRAM or OAUTHBEARER."""
     match = _LOGIN.fullmatch(text)
     module = match[1] if match else ""
     options = {

@@ -69,7 +69,6 @@ class _SingleValues:
     """A part of commands and groups: an option that is not repeatable is rejected when it is given twice."""
 
     def make_parser(self, ctx: Any) -> Any:  # noqa: ANN401 Typer's own are private
-        """Return the parser of the arguments."""
         parser: Any = super().make_parser(ctx)  # type: ignore[misc]
         parse = parser.parse_args
 
@@ -92,7 +91,6 @@ class SingleValuesGroup(_SingleValues, TyperGroup):
 
 
 def _check_repeats(given: list[Any]) -> None:
-    """Check the parameters in the order in which they are given."""
     options = [parameter for parameter in given if parameter.param_type_name == "option"]
     single = Counter(option.opts[0] for option in options if not (option.multiple or option.is_flag))
     for name, count in single.items():

@@ -76,7 +76,6 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
-    """Carry out the upkeep, and tell on standard error which table it is at."""
     from jobs.audit.upkeep import maintain as carry_out
     from jobs.progress import progress
 

@@ -41,7 +41,6 @@ A_TIME = "ISO 8601 (UTC without a zone), epoch ms"
 
 
 def _complete_setting(incomplete: str) -> list[str]:
-    """Return the settings that begin with an incomplete value of `--set`."""
     return [f"{name}=" for name in setting_names() if name.startswith(incomplete)]
 
 

@@ -141,7 +141,6 @@ def _rule_lines(advice: Advice) -> Iterator[str]:
 
 
 def _outcome_lines(advice: Advice) -> Iterator[str]:
-    """Yield the effects of the quotas, from a backtest of them."""
     rules, before, after = advice.rules, advice.before, advice.after
     yield (
         f"With these quotas {advice.rejected_share:.2%} of {after.admitted + after.rejected:,} mutations are rejected "

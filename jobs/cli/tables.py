@@ -201,7 +201,6 @@ def _print_columns(widths: Mapping[_Column, int], width: int) -> None:
 
 
 def _print_lists(columns: Sequence[_Column], width: int) -> None:
-    """Print each row as a list of names and values, with an empty line between two rows."""
     label = max(len(column.heading) for column in columns) + len(": ")
     for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
         if number:

@@ -179,7 +179,6 @@ class Dashboard:
 
     @staticmethod
     async def _wanted(request: Request) -> WantedQuota | Response:
-        """Return the quota in the body of a request, or the response that rejects the request."""
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return _error("Expected JSON.", 415)
         body = await _body(request)

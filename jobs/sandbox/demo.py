@@ -172,7 +172,6 @@ class _Example:
 
 
 def _results(decisions: Iterable[Decision]) -> dict[str, tuple[str, Outcome, float | None, int]]:
-    """Return the compared fields of decisions, by request."""
     return {
         decision.request_id: (decision.decision_id, decision.outcome, decision.tokens, decision.throttle_time_ms)
         for decision in decisions

@@ -103,7 +103,6 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
 
 
 def _advice(failure: QueryFailed, settings: Settings) -> str | None:
-    """Return the advice about a failure; None if there is none for it."""
     for pattern, advice in _ADVICE.items():
         if re.search(pattern, failure.text):
             return advice.format(

@@ -132,7 +132,6 @@ def kill_jvm(spark: SparkSession, pid: int) -> None:
 
 
 def _submitted_conf(settings: Settings, name: str, gateway: JavaGateway) -> SparkConf:
-    """Return the configuration on the JVM of the spark-submit that runs this process."""
     conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
     given = dict(conf.getAll())
     conf.setAll(list(submitted_properties(settings, given, service=name).items()))
@@ -142,7 +141,6 @@ def _submitted_conf(settings: Settings, name: str, gateway: JavaGateway) -> Spar
 
 
 def _own_conf(settings: Settings, name: str, java_options: str) -> SparkConf:
-    """Return the configuration on a JVM that this process starts."""
     if settings.spark.master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     properties = spark_properties(settings, java_options=java_options, service=name)

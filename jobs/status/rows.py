@@ -120,7 +120,6 @@ def _described(cluster: ClusterFacts, name: str) -> Topic:
 
 
 def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, str]) -> list[ConfigDifference]:
-    """Return the differences from the spec, except for configs that could not be read."""
     wanted = {"partitions": str(spec.partitions), **spec.configs}
     actual = {"partitions": str(partitions), **configs}
     return [

@@ -57,11 +57,9 @@ class _NamedFile(io.RawIOBase):
         self._raw, self._name = raw, name
 
     def writable(self) -> bool:
-        """Return that it can be written."""
         return True
 
     def write(self, data: Any, /) -> int | None:  # noqa: ANN401 any buffer
-        """Write bytes, and return their number."""
         try:
             return self._raw.write(data)
         except OSError as error:

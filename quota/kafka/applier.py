@@ -144,7 +144,6 @@ class TopicPermissions:
 
 
 def _alternatives(pattern: str, start: str) -> Iterator[str]:
-    """Yield the alternatives of a pattern that begin with a text."""
     for alternative in re.split(r"(?<!\\)[|]", pattern):
         if alternative.replace("\\-", "-").removeprefix("^").startswith(start):
             with suppress(re.error):  # it is a part of a group
@@ -345,7 +344,6 @@ class Applier:
         }
 
     def _admitted(self, message: Message) -> _AdmittedDecision | None:
-        """Return the decision to carry out; None if there is nothing to do."""
         source = message_source(message)
         try:
             decision = read_decision(message.value())

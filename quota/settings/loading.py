@@ -212,7 +212,6 @@ def _hint(section: str, nearest: str | None) -> str:
 
 
 def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
-    """Describe the first error in one line."""
     first = error.errors()[0]
     path = tuple(str(part) for part in first["loc"] if part != _KEY_OF_TABLE)
     reason = _reason(first)

@@ -22,8 +22,6 @@ class Section(BaseModel):
 
 
 def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
-    """Return a validator: a text that `parse` cannot parse is an error."""
-
     def check(text: str) -> str:
         parse(text)
         return text

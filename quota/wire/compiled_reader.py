@@ -49,7 +49,6 @@ def make_reader(message: Struct, title: str, last: str | None = None) -> Read:
 
 
 def _read_struct(source: FunctionSource, message: Struct, path: str) -> str:
-    """Add the reading of a struct, and return the expression of it."""
     variables = _read_fields(source, message.fields, path)
     if not message.flexible:
         return _literal(message.fields, variables)

@@ -130,7 +130,6 @@ def _write_null(source: FunctionSource, field: Field, value: str, path: str, *, 
 
 
 def _write_length(source: FunctionSource, *, compact: bool, short: bool) -> None:
-    """Add the writing of the length `n`."""
     if compact:
         with source.block("if n < 127:"):
             source.add("out.append(n + 1)")
@@ -172,7 +171,6 @@ def _write_array(source: FunctionSource, field: Field, value: str, path: str) ->
 
 
 def _is_set(source: FunctionSource, field: Field, value: str) -> str:
-    """Return the condition that an expression is not the field's default."""
     if field.default is None:
         return f"{value} is not None"
     if field.array:

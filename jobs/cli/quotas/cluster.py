@@ -238,7 +238,6 @@ def _pull_into_log(
     confirmation: ConfirmOptions,
     output: OutputOptions,
 ) -> None:
-    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run."""
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     rates = cluster.read()

@@ -67,7 +67,6 @@ def resolve(
 
 
 def _warnings(user: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]) -> list[str]:
-    """Return the warnings of the user's name, and of the quota that applies."""
     names = [f"--user {quoted(user)}: {warning}"] if user and (warning := name_warning(user)) else []
     of_quota = quota_warnings((), entities, of=[resolution.entity]) if resolution.entity else []
     return [*names, *of_quota]
@@ -84,7 +83,6 @@ def print_resolved(resolved: ResolvedQuota, window: Window) -> None:
 
 
 def _facts(resolved: ResolvedQuota, window: Window) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the quota that applies, each with its label."""
     quota = resolved.quota
     by = f", by {resolved.callback}" if resolved.callback else ""
     if resolved.exempt:

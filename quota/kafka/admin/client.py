@@ -220,7 +220,6 @@ def _has_default_partitions(topic: NewTopic) -> bool:
 
 
 def _creation(topic: NewTopic, default_partitions: int) -> TopicMutation:
-    """Return the creation of a topic, which costs its partitions."""
     assignments = topic.replica_assignment or None
     partitions = default_partitions if _has_default_partitions(topic) else topic.num_partitions
     return TopicMutation(
@@ -233,7 +232,6 @@ def _creation(topic: NewTopic, default_partitions: int) -> TopicMutation:
 
 
 def _growth(topic: NewPartitions, current: Mapping[str, int]) -> TopicMutation:
-    """Return the growth of a topic, which costs the partitions to add."""
     return TopicMutation(
         topic.topic,
         max(0, topic.new_total_count - current.get(topic.topic, 0)),

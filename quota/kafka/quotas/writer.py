@@ -295,7 +295,6 @@ class LoggedRates:
 
 
 def _altered(entity: QuotaEntity, rate: float | None, author: str, comment: str, present: Quota | None) -> QuotaRecord:
-    """Return the record that changes the rate of a quota, or removes the quota."""
     quota = None
     if rate is not None:
         quota = Quota(rate) if present is None else replace(present, rate=rate)
