@@ -141,12 +141,13 @@ class LogTail:
         except UNREADABLE as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
         lines, size = joined
-        self._first_line = self._first_line or _hash_line(self._rest[:size])
         self._pass(size)
         return lines
 
     def _pass(self, size: int) -> None:
         """Count these first bytes of the rest as read."""
+        if not self._offset:
+            self._first_line = self._first_line or _hash_line(self._rest)
         self._last = (self._last + self._rest[:size])[-_LAST_BYTES:]
         self._rest = self._rest[size:]
         self._offset += size
@@ -178,10 +179,11 @@ class LogTail:
             self._pass(len(block))
 
     def _resume(self, place: LogPosition) -> None:
-        files = [file for file in [*reversed(_rotated(self._path)), self._path] if _is_at(file, place)]
-        if files:
-            copy = files[0 if place.first_line and place.last else -1]  # it was copied or compressed, or is the log
-            self._open(next((file for file in files if file.stat().st_ino == place.inode), copy), place.offset)
+        log, rotated = [self._path], _rotated(self._path)[::-1]
+        # It may be a copy, or compressed. A position that says little is in many files: in the log, or else the newest.
+        likely = [*rotated, *log] if place.first_line and place.last else [*log, *rotated]
+        if files := [file for file in likely if _is_at(file, place)]:
+            self._open(next((file for file in files if file.stat().st_ino == place.inode), files[0]), place.offset)
             return
         _log.warning(
             "%s: the file that was read is neither the log nor a rotated copy; reading the log from its first line, "
@@ -258,9 +260,10 @@ def _written(file: Path) -> int:
 
 def _is_at(file: Path, place: LogPosition) -> bool:
     """Return whether a file has these bytes before a position."""
+    if place.first_line not in {_first_line(file), ""}:
+        return False  # the rest may take long to uncompress
     found = _position(file, place.offset)
-    is_same = place.first_line in {found.first_line, ""} and place.last in {found.last, ""}
-    return is_same and found.offset == place.offset
+    return place.last in {found.last, ""} and found.offset == place.offset
 
 
 def _position(file: Path, end: int = sys.maxsize) -> LogPosition:

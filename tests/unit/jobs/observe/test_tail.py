@@ -2,7 +2,9 @@
 
 import gzip
 import os
+import random
 from datetime import UTC
+from unittest.mock import patch
 
 import pytest
 
@@ -169,6 +171,28 @@ def test_a_position_of_an_older_program_is_found_by_the_first_line(tmp_path):
     assert read_all(follow(log, LogPosition(tail.place.first_line, tail.place.offset))) == b"new\n"
 
 
+@pytest.mark.parametrize("read", [HEADER + b"old\n", b""])
+def test_a_position_that_many_files_have_is_that_of_the_newest_one_if_the_log_does_not(tmp_path, read):
+    append(tmp_path / "log.2", HEADER, b"read long ago\n")
+    os.utime(tmp_path / "log.2", ns=(1, 1))
+    log, tail = followed(tmp_path, read)
+    append(log, b"new\n")
+    (tmp_path / "log.1").write_bytes(log.read_bytes())
+    place = LogPosition(tail.place.first_line, tail.place.offset, inode=0 if read else -1)
+    log.unlink()
+    if read:
+        append(log, HEADER)
+    assert read_all(follow(log, place)) == b"new\n" + (HEADER if read else b"")
+
+
+def test_a_compressed_file_that_begins_otherwise_is_not_read_to_the_position(tmp_path):
+    log, tail = followed(tmp_path, b"one\n", b"two\n" * 50_000)
+    (tmp_path / "log.1.gz").write_bytes(gzip.compress(b"other\n" + random.Random(5).randbytes(400_000)))
+    with patch("gzip.GzipFile.read", autospec=True, side_effect=gzip.GzipFile.read) as read:
+        follow(log, tail.place)
+    assert read.call_count == 1
+
+
 def test_a_log_that_was_empty_is_found_by_its_inode(tmp_path):
     log, tail = followed(tmp_path)
     append(log, b"one\n")
@@ -215,6 +239,17 @@ def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_sk
     assert read_all(tail) == b"x" * 50 + b"\nz\n"
     assert caplog.messages == [f"{log}: skipped a line of more than 0 MB"]
     assert tail.place.offset == log.stat().st_size
+
+
+def test_a_first_line_that_is_too_long_is_skipped_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("jobs.observe.tail._MAX_LINE_BYTES", 100_000)
+    log, tail = followed(tmp_path)
+    append(log, b"x" * 2_000_000 + b"\n", b"one\n")
+    assert read_all(tail) == b"one\n"
+    append(log, b"two\n")
+    os.utime(log, ns=(2 * 10**18, 2 * 10**18))
+    assert read_all(tail) == b"two\n"
+    assert read_all(follow(log, tail.place)) == b""
 
 
 def test_a_restart_finds_its_position_in_a_rotated_copy_even_if_compressed(tmp_path):
