@@ -89,7 +89,10 @@ def ending(record: QuotaRecord, until: int, timeline: QuotaTimeline, at: int) ->
         if change.entity == record.entity and change.moment <= until and same:
             altered = altered_together(altered, alters)
             cancelled += [change.record(change.moment, cancelled=True)] if change.moment < until else []
-    end = QuotaChange(record.entity, after.quota if after else None, until, altered).record(until)
+    held = after.quota if after else None
+    if held is None and before and RATE_CONFIG not in (altered or (RATE_CONFIG,)):
+        held = before.quota  # an option does not restore a removed quota, and ends, too, if the removal is cancelled
+    end = QuotaChange(record.entity, held, until, altered).record(until)
     return [replace(each, altered_by=record.altered_by, comment=record.comment) for each in (*cancelled, end)]
 
 

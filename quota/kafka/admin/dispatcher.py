@@ -94,7 +94,7 @@ class Dispatcher:
 
     def abandon(self) -> None:
         """Close the connections once no call is pending, because the application has dropped its client."""
-        pending = next(iter(self._unfinished.copy()), None)
+        pending = next((future for future in self._unfinished.copy() if not future.done()), None)
         if pending is None:
             self.close(wait_for_calls=False)
         else:

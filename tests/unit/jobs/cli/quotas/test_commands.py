@@ -207,6 +207,17 @@ def test_a_quota_is_raised_for_an_hour(topic, command):
         assert "--for" in command("quotas", "alter", "--user", "alice", *RATE, f"--for={wrong}", exit_code=2)[1]
 
 
+@pytest.mark.parametrize("option", ["shadow=true", "max_debt_ms=7", "controller_mutation_burst=70"])
+def test_an_option_for_some_time_ends_also_if_a_removal_before_its_end_is_cancelled(topic, command, option):
+    topic.write([QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, None, effective_at=now_ms() + HOUR)], now_ms() - HOUR)
+    told, _ = command("quotas", "alter", "--user", "alice", "--add-config", option, "--for", "2h")
+    assert ", then removed from" in told
+    (removal, end) = [(at, quota) for _, at, quota in topic.scheduled()]
+    assert end[1] is None
+    command("quotas", "cancel", "--user", "alice", "--effective-at", str(removal[0]))
+    assert topic.timeline.latest(ALICE, end[0]).quota == Quota(5.0)
+
+
 def test_an_export_says_that_it_leaves_out_what_is_scheduled(topic, command):
     topic.write([QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, None, effective_at=now_ms() + HOUR)])
     exported, warning = command("quotas", "export")

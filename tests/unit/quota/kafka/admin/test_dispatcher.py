@@ -4,7 +4,7 @@ import gc
 import queue
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from quota.kafka.admin import client as client_module
 from quota.kafka.admin import dispatcher as module
-from quota.kafka.admin.calls import CallOptions
+from quota.kafka.admin.calls import CallOptions, TopicFuture
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.client_options import ClientOptions
 from quota.kafka.admin.dispatcher import Dispatcher
@@ -179,6 +179,17 @@ def test_the_calls_of_a_client_that_is_dropped_end_first(job, base_settings):  #
     assert created.result(10) is None
     assert error_of(silent) == "_TIMED_OUT"
     until(lambda: not threads(), seconds=10, poll_seconds=0.01)
+
+
+def test_a_client_may_be_dropped_between_a_result_and_its_callbacks(client, monkeypatch, caplog):
+    """The thread that waits for the result may run before the one that sets it goes on."""
+    closed, invoke, close = threading.Event(), vars(Future)["_invoke_callbacks"], client.close
+    monkeypatch.setattr(TopicFuture, "_invoke_callbacks", lambda future: closed.wait(10) and invoke(future))
+    monkeypatch.setattr(client, "close", lambda **how: closed.set() or close(**how))
+    assert call(client, "a")["a"].result(10) is None
+    client.abandon()
+    assert closed.is_set()
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, 3601, float("inf"), float("nan")])
