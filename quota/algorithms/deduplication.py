@@ -20,7 +20,10 @@ from quota.records.request import MutationRequest
 _DIGEST_BYTES = 16
 _ENTRY = Struct("<iiqqi")
 """The index of the topic, partition, offset, timestamp, and the number of admitted topics."""
-_CHARGE = Struct("<d")
+_CHARGE = Struct("<dq")
+"""The charge, and the attempt."""
+_NO_LIMIT, _SEVERAL = -1, -2
+"""`_NO_LIMIT`, `_SEVERAL`: the attempt of a request without a time limit, and that of one with several."""
 _WINDOWS_KEPT = 2
 """How many windows a charge can be withdrawn: a sender that waits for one is late with its withdrawal."""
 
@@ -35,7 +38,9 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
     topics: int
     """The number of topics that were admitted: the first ones, since none is admitted after a rejected one."""
     charge: float = 0.0
-    """What it and its repeats were charged [mutations]; 0 if a program without withdrawals has admitted it."""
+    """What it and its repeats were charged [mutations]."""
+    attempt: int = 0
+    """The only attempt that was charged or repeated (`attempt_of`); 0 if a program without withdrawals admitted it."""
 
 
 class AdmittedRequests:
@@ -73,8 +78,8 @@ class AdmittedRequests:
         if index is None:
             return None
         topic, partition, offset, timestamp, topics = _ENTRY.unpack_from(self._entries, index * _ENTRY.size)
-        (charge,) = _CHARGE.unpack_from(self._charges, index * _CHARGE.size)
-        return AdmittedRequest(Source(self._topics[topic], partition, offset), timestamp, topics, charge)
+        charged = _CHARGE.unpack_from(self._charges, index * _CHARGE.size)
+        return AdmittedRequest(Source(self._topics[topic], partition, offset), timestamp, topics, *charged)
 
     def put(self, digest: bytes, request: AdmittedRequest, rule: "Deduplication", *, is_new: bool) -> None:
         """Remember a request as the last one, and no longer at its old place unless it `is_new`.
@@ -90,7 +95,7 @@ class AdmittedRequests:
         topic = self._topics.index(source.topic)
         self._digests += digest
         entries += _ENTRY.pack(topic, source.partition, source.offset, request.timestamp, request.topics)
-        self._charges += _CHARGE.pack(request.charge)
+        self._charges += _CHARGE.pack(request.charge, request.attempt)
         first, since = max(len(self) - rule.max_requests, 0), request.timestamp - _WINDOWS_KEPT * rule.window_ms
         while _ENTRY.unpack_from(entries, first * _ENTRY.size)[3] < since:  # the last one is the request itself
             first += 1
@@ -125,10 +130,16 @@ class Deduplication:
         """Return a known request if it was seen in the window before `now` (epoch ms)."""
         return known if known is not None and now - known.timestamp <= self.window_ms else None
 
-    def withdrawn(self, known: AdmittedRequest | None, source: Source, now: int) -> Withdrawal:
-        """Return what a withdrawal at a position gives back of a known request of its own partition."""
+    def withdrawn(
+        self, known: AdmittedRequest | None, request: MutationRequest, source: Source, now: int
+    ) -> Withdrawal:
+        """Return what a withdrawal at a position gives back of a known request of its own partition.
+
+        Nothing if there was another attempt than the one that is withdrawn: somebody may act on that one.
+        """
         if (
             known is None
+            or known.attempt != attempt_of(request)
             or now - known.timestamp > _WINDOWS_KEPT * self.window_ms
             or (known.source.topic, known.source.partition) != (source.topic, source.partition)
         ):
@@ -138,6 +149,15 @@ class Deduplication:
 
 NO_DEDUPLICATION = Deduplication()
 """Every request is charged."""
+
+
+def attempt_of(request: MutationRequest, earlier: AdmittedRequest | None = None) -> int:
+    """Return what tells a request from others with its digest, its time limit; `earlier` is one that it repeats.
+
+    Two gateways may choose the same limit; without one, those of one sender are not told apart.
+    """
+    attempt = _NO_LIMIT if request.expires_at is None else request.expires_at
+    return attempt if earlier is None or attempt == earlier.attempt == _NO_LIMIT else _SEVERAL
 
 
 def digest_of(request: MutationRequest) -> bytes:

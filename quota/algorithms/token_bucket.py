@@ -16,6 +16,7 @@ from quota.algorithms.deduplication import (
     AdmittedRequest,
     AdmittedRequests,
     Deduplication,
+    attempt_of,
     digest_of,
 )
 from quota.records.decision import BucketBefore, Decision, Repeat, Withdrawal
@@ -142,7 +143,7 @@ class TokenBucket:
         admitted = admission.admitted
         changed = any(admitted[repeats.topics :] if repeats else admitted)
         if digest and (changed or repeats):
-            seen = _seen(repeated, resolved.record.source, now, admission)
+            seen = _seen(repeated, resolved, admission)
             remembered.put(digest, seen, deduplication, is_new=known is None)
         elif changed and remembered:
             remembered = AdmittedRequests()
@@ -171,7 +172,7 @@ class TokenBucket:
         if request.withdraws:
             digest = digest_of(request)
             known = bucket.admitted_requests.find(digest) if bucket else None
-            withdraws = self.deduplication.withdrawn(known, record.source, now)
+            withdraws = self.deduplication.withdrawn(known, request, record.source, now)
         burst = self.window.burst(quota.rate, quota.burst)
         admission = charge_request(before, request, now, quota, burst, withdraws=withdraws)
         if bucket is None or admission.tokens is None or withdraws is None or withdraws.decision_id is None:
@@ -184,13 +185,15 @@ class TokenBucket:
         return Bucket(admission.tokens, now, quota, bucket.reset_at, remembered, clock), admission
 
 
-def _seen(repeats: AdmittedRequest | None, source: Source, now: int, admission: Admission) -> AdmittedRequest:
+def _seen(repeats: AdmittedRequest | None, resolved: ResolvedRequest, admission: Admission) -> AdmittedRequest:
     """Return the entry of a request that is seen now, for the first time unless it repeats one."""
     before, after = admission.tokens_before or 0.0, admission.tokens or 0.0
     topics, charge = sum(admission.admitted), round(before - after, _CHARGE_DIGITS)
+    record, attempt = resolved.record, attempt_of(resolved.request, repeats)
     if repeats is None:
-        return AdmittedRequest(source, now, topics, charge)
-    return AdmittedRequest(repeats.source, max(repeats.timestamp, now), topics, repeats.charge + charge)
+        return AdmittedRequest(record.source, record.timestamp, topics, charge, attempt)
+    seen_at = max(repeats.timestamp, record.timestamp)
+    return AdmittedRequest(repeats.source, seen_at, topics, repeats.charge + charge, attempt)
 
 
 def clock_of(source: Source, observed: Observed | None) -> Clock | None:

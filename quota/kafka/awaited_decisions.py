@@ -407,6 +407,7 @@ class _Undecided:
 
     def add(self, undecided: _Pending) -> None:
         request_id = undecided.request.request_id
+        self.awaited.pop(self.ids.get(_key(undecided), ""), None)  # one with the same content, requested meanwhile
         self.ids[_key(undecided)] = request_id
         self.awaited[request_id] = undecided
         if len(self.ids) > _MAX_UNDECIDED:
@@ -444,9 +445,6 @@ class _Creations:
         if seen.operation is Operation.DELETE_TOPICS:
             for topic in seen.topics:
                 self._ids.pop(topic.name, None)
-        elif seen.withdraws:
-            if self._ids.get(first, (None, ""))[1] == seen.request_id:
-                del self._ids[first]
         elif seen.operation is Operation.CREATE_TOPICS and not seen.validate_only:
             self._ids.pop(first, None)
             self._ids[first] = _created(seen), seen.request_id

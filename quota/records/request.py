@@ -120,7 +120,7 @@ class MutationRequest(msgspec.Struct, frozen=True):
     @property
     def withdrawal(self) -> Self:
         """The record that withdraws this request. An older program only validates it, which costs nothing."""
-        return msgspec.structs.replace(self, validate_only=True, apply=False, expires_at=None, withdraws=True)
+        return msgspec.structs.replace(self, validate_only=True, apply=False, withdraws=True)
 
 
 _decoder = msgspec.json.Decoder(MutationRequest)

@@ -233,7 +233,28 @@ def test_a_bucket_that_was_reset_or_stored_by_a_program_without_withdrawals_give
     bucket, _ = deduplicated(resolved(300))
     older = AdmittedRequests(*bucket.admitted_requests.stored()[:3])
     stored = Bucket(200, 0, Quota(5), admitted_requests=older)
-    assert given_back(withdrawn(300), bucket=stored) == [(200, (FIRST, 0.0))]
+    again = [withdrawn(300), resolved(300, at=1, offset=2)]
+    assert given_back(*again, bucket=stored) == [(200, NOTHING), (pytest.approx(200.005), None)]  # a retry stays free
+
+
+@pytest.mark.parametrize(
+    ("attempts", "back"),
+    [
+        ([("asked", 9)], 300.0),
+        ([("asked", 8)], 0.0),  # another one is withdrawn
+        ([("asked", 9), ("withdrawn", 9), ("asked", 8)], 0.0),  # by its sender, before an applier withdraws it, too
+        ([("asked", 9), ("asked", 8)], 0.0),  # the later one is carried out
+        ([("asked", 8), ("asked", 9)], 0.0),  # the earlier one is
+        ([("asked", 9), ("asked", 9)], 0.0),  # two gateways have the same limit
+        ([("asked", 8), ("withdrawn", 8), ("asked", 9)], 300.0),
+    ],
+)
+def test_a_withdrawal_gives_back_its_own_attempt_only_and_only_if_no_other_may_be_carried_out(attempts, back):
+    """Attempts have the same id, and are told apart by their time limits."""
+    make = {"asked": resolved, "withdrawn": withdrawn}
+    requests = [make[kind](300, offset=offset, expires_at=at) for offset, (kind, at) in enumerate(attempts)]
+    (*_, before), (*_, after) = (given_back(*sent) for sent in (requests, [*requests, withdrawn(300, expires_at=9)]))
+    assert (after[0] - before[0], after[1][1], before[0]) == (back, back, 200)
 
 
 @pytest.mark.parametrize("cut", [1, 3])

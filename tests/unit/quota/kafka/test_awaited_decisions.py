@@ -503,7 +503,7 @@ def test_a_request_that_nobody_waits_for_any_longer_is_withdrawn_once(asker, lea
     asker.loop.wait_until(2)
     (request,) = asker.sent
     assert asker.withdrawn == [
-        msgspec.structs.replace(request, validate_only=True, expires_at=None, withdraws=True),
+        msgspec.structs.replace(request, validate_only=True, withdraws=True),
     ]
     retry = asker.ask(b"c", 5, once=True)
     asker.decide(0)
@@ -512,6 +512,15 @@ def test_a_request_that_nobody_waits_for_any_longer_is_withdrawn_once(asker, lea
     asker.decide(1)
     assert retry.result().decision is not None
     assert len(asker.withdrawn) == 1
+
+
+def test_of_concurrent_requests_with_the_same_content_one_is_remembered(asker):
+    """Otherwise those without a decision would add up for as long as the job does not run."""
+    for round_ in range(3):
+        for _ in range(5):
+            asker.ask(b"c", 1)
+        asker.loop.wait_until(2 * round_ + 2)
+    assert len(asker.decisions._undecided.awaited) == 1  # noqa: SLF001 a leak is visible only here
 
 
 def test_a_request_that_may_have_been_written_although_that_failed_is_withdrawn(asker):
@@ -544,8 +553,7 @@ COPY = msgspec.structs.replace(OTHERS, validate_only=True)
         ([OTHERS], True),
         ([DELETED, OTHERS], True),
         ([OTHERS, DELETED], False),
-        ([OTHERS, OTHERS.withdrawal], False),
-        ([OTHERS, OTHERS.withdrawal, OTHERS], True),
+        ([OTHERS, OTHERS.withdrawal], True),  # which may give nothing back, because it was requested twice
         ([COPY], False),
         ([msgspec.structs.replace(OTHERS, user="bob")], False),
         ([msgspec.structs.replace(OTHERS, topics=[TopicMutation("t", 4)])], False),
