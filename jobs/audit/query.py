@@ -23,7 +23,6 @@ VERSION = 1
 """Part of the checkpoint's path; it is raised when the plan changes incompatibly."""
 
 _MAX_RECORDS = 50_000
-"""The maximum number of records in a micro-batch."""
 
 
 @query_errors(AUDIT)

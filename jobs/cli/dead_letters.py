@@ -35,7 +35,6 @@ _COLUMNS: Columns = {
 }
 
 _MAX_ERROR_CHARACTERS = 100
-"""The length at which `list` cuts an error."""
 
 LetterId = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the dead letter, as list prints it: topic-partition-offset.")

@@ -15,12 +15,8 @@ from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableS
 
 _LABEL = 9
 _MAX_TOPICS = 14
-
 _MAX_LAGS = 6
-"""The largest number of partitions of a query whose lag is printed."""
-
 _MAX_SCHEDULED = 10
-"""The largest number of scheduled changes that are printed."""
 
 _STAMPED = {"LogAppendTime": "broker", "CreateTime": "producer", None: "-"}
 

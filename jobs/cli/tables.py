@@ -33,8 +33,6 @@ _TIMES = ("timestamp", "since", "at")
 """Fields that are times, besides those whose name ends with `_at` [epoch ms]."""
 
 _MISSING = "-"
-"""The cell of a missing value."""
-
 _PIPED_WIDTH = 10_000
 """The width of a line [characters] if the output is not a terminal: large enough for each row to be one line."""
 

@@ -29,7 +29,6 @@ _CONNECT_SECONDS = 10.0
 _CONNECT_AGAIN_SECONDS = 0.5
 """The same for a broker that did not respond before, while others do: if it is back, its clients have to reach it."""
 _COMMENT = "AlterClientQuotas at the gateway"
-"""The comment of the changes of quotas that clients make."""
 
 
 class ClientConnection(asyncio.Protocol):

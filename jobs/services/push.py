@@ -60,11 +60,9 @@ class Repair(Enum):
 
 _TICK_SECONDS = 1.0
 _COMPARE_SECONDS = 30.0
-"""The time between comparisons of the cluster's quotas with the log [s]."""
 _RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 2.0, 600.0
 """The pauses before a quota that the cluster has rejected is pushed again: the first and the longest one [s]."""
 _MAX_LOGGED = 20
-"""The largest number of changes that are logged individually."""
 
 
 def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wanted], repair: Repair) -> None:

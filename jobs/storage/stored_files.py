@@ -22,7 +22,6 @@ QUICK = {"max_retries": "1", "retry_timeout": "3s", "connect_timeout": "2s", "ti
 _CAUSE = "↳"
 """An arrow before each cause in the multi-line errors of deltalake."""
 _ORNAMENTS = ("\x1b[31m", "\x1b[0m", _CAUSE)
-"""The arrows, and their colours."""
 
 _ANSWER = re.compile(r"<Error>.*?<Code>([^<]+)</Code>(?:\s*<Message>([^<]*)</Message>)?", re.DOTALL)
 """The code and the message in S3's XML."""

@@ -24,9 +24,7 @@ _INT = struct.Struct(">i")
 WHOLE_BYTES = 64 * 1024
 """The size up to which a response is read whole although it could be changed as its bytes arrive [bytes]."""
 _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
-"""The maximum size of a response that is decoded [bytes]."""
 _MAX_RESPONSE_ELEMENTS = 1_000_000
-"""The maximum number of array elements in such a response."""
 _MAX_EXPECTED = 1000
 """The maximum number of outstanding responses: the state of a request takes more memory than a short request."""
 

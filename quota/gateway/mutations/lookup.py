@@ -30,7 +30,6 @@ SHORT_LAG_MS = 600
 """The same for topics that may not exist; the client's error for a missing topic is delayed by this time."""
 
 _CONTROLLER_TIMEOUT_MS = 5000
-"""The controller's time limit for a response."""
 
 
 class Described(NamedTuple):

@@ -26,7 +26,6 @@ _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """A hundred thousand quotas of long names are some tens of megabytes."""
 
 _TOKEN_SECONDS = 5.0
-"""The timeout of a token server [s]."""
 _accepted: dict[Security, Token] = {}
 """The token that a broker accepted last, by the login: token servers limit requests, and some charge for them."""
 
