@@ -57,7 +57,6 @@ class ClientConnection(asyncio.Protocol):
         "peer",
         "port",
         "request_at",
-        "stands_in",
         "started_at",
     )
 
@@ -65,8 +64,6 @@ class ClientConnection(asyncio.Protocol):
         self._host = host
         self.port = port
         """The port of the gateway to which the client has connected."""
-        self.stands_in = False
-        """Whether the connection leads to another broker than the one behind this port."""
         self._transport: asyncio.Transport | None = None
         self._broker: BrokerConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -337,7 +334,7 @@ class ClientConnection(asyncio.Protocol):
     async def _connect_to_broker(self) -> None:
         broker = BrokerConnection(self.from_broker, self._broker_left, self.set_broker_slow)
         try:
-            self.stands_in = not await self._host.connect(broker, self.port, self._certificate)
+            is_own = await self._host.connect(broker, self.port, self._certificate)
         except (OSError, ValueError, MutationQuotaError) as error:  # the issuer may be unusable
             self.close("broker", f"no broker can be reached: {error}")
             return
@@ -345,7 +342,7 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is None:
             broker.close()
             return
-        if self.stands_in:
+        if not is_own:
             self.run(self.channel.stand_in, self.port)
         if self.closing_at is not None:
             return

@@ -240,7 +240,7 @@ class GatewayServer:
         for connection in self.connections:
             if connection.closing_at is not None:
                 continue
-            if connection.stands_in and self.context.stats.broker_failures.get(connection.port) == "":
+            if connection.channel.stands_in and self.context.stats.broker_failures.get(connection.port) == "":
                 connection.end("broker_back", "the broker behind its port responds")
             if not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
                 connection.close("authentication_timeout", "the client has not authenticated in time")

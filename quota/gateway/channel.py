@@ -68,7 +68,8 @@ class Channel:
         """Whether a request is held back because the channel is busy or muted."""
         self._may_start = False
         self._failure: MutationQuotaError | None = None
-        self._stands_in = False
+        self.stands_in = False
+        """Whether its broker is another than the one behind the gateway's port."""
 
     # The inputs
 
@@ -82,7 +83,7 @@ class Channel:
         The channel ends when the client learns that this one has the port: some clients, such as librdkafka, then take
         the connection for one to it.
         """
-        self._stands_in = True
+        self.stands_in = True
         self._rewriter.watch(port)
         if self._pipeline.expects(_OF_ONE_BROKER):
             raise ChannelError("broker", _ANOTHER)
@@ -245,7 +246,7 @@ class Channel:
 
     def _relay(self, header: RequestHeader) -> bool:
         """Forward a request as its bytes arrive; return false if it has to wait."""
-        if self._stands_in and header.api_key in _OF_ONE_BROKER:
+        if self.stands_in and header.api_key in _OF_ONE_BROKER:
             raise ChannelError("broker", _ANOTHER)
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or not self._has_read_head:

@@ -279,8 +279,7 @@ class Applier:
         Users who write to topics of their own cannot withdraw.
         """
         topic = self._settings.topics.requests
-        charged = [admitted for admitted in expired if sum(admitted.decision.charged)]
-        charged = [admitted for admitted in charged if admitted.decision.source.topic == topic]
+        charged = [each for each in expired if sum(each.decision.charged) and each.decision.source.topic == topic]
         if not charged:
             return
         failed: list[object] = []

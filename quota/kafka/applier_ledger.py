@@ -9,7 +9,7 @@ from confluent_kafka import Message
 
 from quota.errors import BadRecord
 from quota.kafka.producers import PositionWriter
-from quota.kafka.reading import Skipped, read_topic, topic_partitions
+from quota.kafka.reading import TRANSACTION_SECONDS, Skipped, read_topic, topic_partitions
 from quota.kafka.requests_and_answers import MAX_REQUESTS_PER_BATCH
 from quota.kafka.topics.specs import ENVELOPE, MAX_ANSWER_BYTES
 from quota.records import codec
@@ -23,9 +23,6 @@ _BATCHES = 2
 
 _OFFSETS_PER_RESULT = 2
 """Each transaction also ends with a marker, which occupies an offset of the results topic."""
-
-_TRANSACTION_SECONDS = 900.0
-"""The longest time that a batch may take. It is the default of the brokers' `transaction.max.timeout.ms`."""
 
 
 class AppliedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,7 +70,7 @@ class Ledger(PositionWriter):
         self._done: dict[tuple[str, int], None] = {}
         self._offsets: dict[int, AppliedOffset] = {}
         largest = MAX_ANSWER_BYTES + ENVELOPE
-        super().__init__(settings, "applier", settings.applier.group, largest, _TRANSACTION_SECONDS)
+        super().__init__(settings, "applier", settings.applier.group, largest, TRANSACTION_SECONDS)
         with self.errors("take over"):
             self._offsets = self.position(_offsets_decoder) or {}
             results = settings.topics.results

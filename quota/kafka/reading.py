@@ -35,7 +35,7 @@ _MIN_CALL_SECONDS = 0.1
 _GROUP = "mutation-quota-reader"
 _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
-_TRANSACTION_SECONDS = 900.0
+TRANSACTION_SECONDS = 900.0
 """How long a transaction stays open at most, by the brokers' default of `transaction.max.timeout.ms` [s]."""
 
 
@@ -184,7 +184,7 @@ def read_topic(  # noqa: PLR0913
                     if await_open and at.offset < _end_at_first(consumer, at, ends):
                         open_since = end_of_transaction(connection.servers, (topic, at.partition), at.offset)
                         _log.info("waiting: %s", open_since)
-                        seconds = max(timeout_seconds, _TRANSACTION_SECONDS)
+                        seconds = max(timeout_seconds, TRANSACTION_SECONDS)
                     else:
                         unfinished.discard(at.partition)
                 elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED or deadline.has_passed:

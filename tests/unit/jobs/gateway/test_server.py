@@ -49,13 +49,12 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch)
     made = GatewayServer(make_context(protocol), None, None, GatewaySettings(), Encryption())
     closed = []
     dripping = SimpleNamespace(
-        channel=Mock(is_waiting=False),
+        channel=Mock(is_waiting=False, stands_in=False),
         closing_at=None,
         is_authenticated=True,
         is_receiving_request=True,
         request_at=1000.0,
         active_at=1060.0,
-        stands_in=False,
         end=lambda reason, message: closed.append((reason, message)),
     )
     made.connections.accepted()
