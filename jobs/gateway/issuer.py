@@ -62,6 +62,7 @@ class Issuer:
             chain = read_certificates(certificate)
             key = serialization.load_pem_private_key(read_text(location).encode(), password)
             own = load_pem_x509_certificate(chain.encode())
+            public, subject = own.public_key(), subject_of(own.public_bytes(serialization.Encoding.DER))
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
             raise BadInput(
                 f"gateway.ssl_issuer_certificate_location {certificate} and gateway.ssl_issuer_key_location {location} "
@@ -69,12 +70,12 @@ class Issuer:
             ) from None
         if not isinstance(key, _Key):
             raise BadInput(f"gateway.ssl_issuer_key_location {location}: the key is not of an elliptic curve or of RSA")
-        if own.public_key() != key.public_key():
+        if public != key.public_key():
             raise BadInput(
                 f"gateway.ssl_issuer_certificate_location {certificate} is not the certificate of the key in "
                 f"gateway.ssl_issuer_key_location {location}"
             )
-        return cls(chain, subject_of(own.public_bytes(serialization.Encoding.DER)), key)
+        return cls(chain, subject, key)
 
     def certificate(self, client: bytes, now: float) -> tuple[str, str]:
         """Return a certificate with the subject and the alternative names of a client's, and its new key (PEM)."""

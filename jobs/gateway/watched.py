@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from quota.errors import BadInput
-
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
@@ -31,7 +29,7 @@ class Watched(Generic[_T]):
         self._state = state
         try:
             self.value = self._load()
-        except BadInput as error:
+        except Exception as error:  # noqa: BLE001 what others write must not end the gateway
             _log.warning("the earlier %s remains in use: %s", self._name, error)
         else:
             _log.info("gateway: the %s %s was read again", self._name, self._files[0])

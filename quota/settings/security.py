@@ -55,7 +55,7 @@ def read_certificates(path: str) -> str:
     An empty text for an empty path.
     """
     certificates = "".join(f"{certificate}\n" for certificate in _CERTIFICATE.findall(read_text(path)))
-    if path and not certificates:
+    if path and not (certificates and certificates.isascii()):
         raise ValueError(f"{path}: not a certificate in PEM format")
     return certificates
 

@@ -216,6 +216,27 @@ def test_the_ca_of_clients_is_read_again_when_it_changes(certificates, clients, 
     assert seen == [(UNKNOWN,), (False, *["CN=Alice,OU=users,O=Example"] * 2), (UNKNOWN,)]
 
 
+@pytest.mark.parametrize("broken", ["no content", "other characters", "key"])
+def test_files_that_are_broken_for_a_moment_do_not_end_the_gateway(certificates, clients, tmp_path, caplog, broken):
+    """What was read before remains in use."""
+    (authority, _), (given, _) = certificates, clients
+    file = tmp_path / "ca.pem"
+    file.write_text(authority.path.read_text())
+    to_brokers = load_settings(["kafka.security_protocol=SSL", f"kafka.ssl_ca_location={file}"], environment={}).kafka
+    settings = encryption_settings(**given | {"ssl_ca_location": file, "ssl_issuer_certificate_location": file})
+    encryption = make_encryption(settings, to_brokers)
+    issuer = encryption.issued._issuer  # noqa: SLF001
+    before = issuer.value
+    content = ssl.PEM_cert_to_DER_cert(file.read_text())
+    start = content.index(bytes.fromhex("034200")) + 3  # a point of the curve
+    damaged = content[:start] + bytes(65) + content[start + 65 :]
+    texts = {"no content": "", "other characters": f"{ssl.PEM_HEADER}\nä\n{ssl.PEM_FOOTER}\n"}
+    file.write_text(texts.get(broken, ssl.DER_cert_to_PEM_cert(damaged)))
+    encryption.refresh()
+    assert issuer.value is before
+    assert "the earlier issuer remains in use: gateway.ssl_issuer_certificate_location" in caplog.text
+
+
 @pytest.mark.parametrize("issues", [False, True], ids=["as itself", "for clients"])
 def test_what_connections_to_brokers_use_is_read_again_when_it_changes(certificates, clients, tmp_path, caplog, issues):
     """A CA that cannot be used is not, and a client's context that is remembered is made again."""
