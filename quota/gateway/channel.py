@@ -12,7 +12,7 @@ from quota.gateway.metadata import FIRST_VERSION, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import ChannelError, Pipeline
-from quota.gateway.requests import RequestStream
+from quota.gateway.requests import LAST_FROM_LEADERS, RequestStream
 from quota.gateway.responses import MAX_REQUEST_BYTES, ResponseRewriter, above_limit
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import OPERATIONS
@@ -35,11 +35,15 @@ _READ_WHOLE = frozenset(
 )
 """The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
 
-_OF_ONE_BROKER = frozenset(
-    {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS}
-)
-"""The requests that each broker answers for itself. Of the others, it rejects those that another broker has to answer,
-such as the leader of a partition, the coordinator of a group or the broker whose configs are requested."""
+_LAST_OF_ANY = {
+    ApiKey.FETCH: LAST_FROM_LEADERS,
+    **dict.fromkeys((ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE), -1),  # a member has one session at each broker
+    **dict.fromkeys((ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_PRODUCERS), -1),
+    **dict.fromkeys((ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS), -1),
+}
+"""The last versions of requests, above which each broker answers for itself. Of the others, it rejects those that
+another has to answer: the leader of a partition, the coordinator of a group, or the broker whose configs are requested.
+"""
 _ANOTHER = "a request for what one broker has, which does not respond, and another cannot answer for it"
 
 
@@ -85,7 +89,7 @@ class Channel:
         """
         self.stands_in = True
         self._rewriter.watch(port)
-        if self._pipeline.expects(_OF_ONE_BROKER):
+        if self._pipeline.expects(_is_of_one_broker):
             raise ChannelError("broker", _ANOTHER)
 
     def from_client(self, data: bytes) -> None:
@@ -246,7 +250,7 @@ class Channel:
 
     def _relay(self, header: RequestHeader) -> bool:
         """Forward a request as its bytes arrive; return false if it has to wait."""
-        if self.stands_in and header.api_key in _OF_ONE_BROKER:
+        if self.stands_in and _is_of_one_broker(header):
             raise ChannelError("broker", _ANOTHER)
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or not self._has_read_head:
@@ -360,3 +364,8 @@ class Channel:
             if data:
                 send(data[0] if len(data) == 1 else b"".join(data))
                 data.clear()
+
+
+def _is_of_one_broker(request: RequestHeader) -> bool:
+    last = _LAST_OF_ANY.get(request.api_key)  # type: ignore[call-overload]
+    return last is not None and request.api_version > last

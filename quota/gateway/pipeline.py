@@ -5,7 +5,7 @@ Their responses reach the client in the order of the requests.
 
 import struct
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import NamedTuple
 
 from quota.errors import MutationQuotaError
@@ -146,9 +146,9 @@ class Pipeline:
         """Whether no request may start until a response arrives."""
         return len(self._expected) >= _MAX_EXPECTED
 
-    def expects(self, keys: Container[int]) -> bool:
-        """Return whether a response to a request of one of these APIs is outstanding."""
-        return any(expected.request.api_key in keys for expected in self._expected)
+    def expects(self, is_wanted: Callable[[RequestHeader], bool]) -> bool:
+        """Return whether the response to a wanted request is outstanding."""
+        return any(is_wanted(expected.request) for expected in self._expected)
 
     @property
     def held_bytes(self) -> int:

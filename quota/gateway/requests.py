@@ -19,6 +19,10 @@ _WITHHELD = {
     ApiKey.STREAMS_GROUP_HEARTBEAT,  # brokers create the internal topics that it names (KIP-1071)
 }
 
+LAST_FROM_LEADERS = 10
+"""The last version of a consumer's Fetch that only the leader of a partition answers (KIP-392). To a later one, a
+follower that lags behind answers that the offset is out of range, and consumers begin at another one."""
+
 _MAX_REMEMBERED = 64
 """The number of rewritten ApiVersions responses to cache: brokers send all clients the same one, and most connections
 begin with it."""
@@ -48,7 +52,7 @@ class OfferedApis:
     def __init__(self, protocol: Protocol, *, permissive: bool) -> None:
         self.protocol = protocol
         self._ranges: dict[int, tuple[int, int]] = {}
-        self._rewritten: dict[tuple[int, bytes], bytes] = {}
+        self._rewritten: dict[tuple[int, bytes, bool], bytes] = {}
         for key, api in protocol.apis.items():
             first, last = max(api.min_version, _MIN_VERSIONS.get(key, 0)), api.max_version  # type: ignore[call-overload]
             if not permissive and key in OPERATIONS:
@@ -61,25 +65,30 @@ class OfferedApis:
         first, last = self._ranges.get(key, (0, -1))
         return first <= version <= last
 
-    def rewrite(self, version: int, body: bytes) -> bytes:
-        """Return the body of a broker's ApiVersions response, reduced to what the gateway offers, and marked."""
-        known = self._rewritten.get((version, body))
+    def rewrite(self, version: int, body: bytes, *, stands_in: bool) -> bytes:
+        """Return the body of a broker's ApiVersions response, reduced to what the gateway offers, and marked.
+
+        A broker that stands in for another one, which may be a leader, offers no Fetch that followers answer.
+        """
+        known = self._rewritten.get((version, body, stands_in))
         if known is None:
             codec = self.protocol.response(ApiKey.API_VERSIONS, version)
-            response = self._reduced(codec.read(body))
+            response = self._reduced(codec.read(body), stands_in=stands_in)
             if version >= MARKED_SINCE:
                 response["_tags"] = sorted([*response.get("_tags", []), (TAG, MARK)])
             known = codec.write(response)
             if len(self._rewritten) == _MAX_REMEMBERED:
                 self._rewritten.clear()
-            self._rewritten[version, body] = known
+            self._rewritten[version, body, stands_in] = known
         return known
 
-    def _reduced(self, response: Mapping[str, Any]) -> dict[str, Any]:
+    def _reduced(self, response: Mapping[str, Any], *, stands_in: bool) -> dict[str, Any]:
         kept = []
         for api in response["apiKeys"]:
             first, last = self._ranges.get(api["apiKey"], (0, -1))
             first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
+            if stands_in and api["apiKey"] == ApiKey.FETCH:
+                last = min(last, LAST_FROM_LEADERS)
             if first <= last:
                 # Brokers advertise version 0 of Produce, or librdkafka does not compress (KAFKA-18659).
                 first = api["minVersion"] if api["apiKey"] == ApiKey.PRODUCE else first

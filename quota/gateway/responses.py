@@ -48,8 +48,8 @@ class ResponseRewriter:
         (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
         if error == ErrorCode.UNSUPPORTED_VERSION:  # always in version 0, whatever version was requested
             request = request._replace(api_version=0)
-        body = frame[self._pipeline.body_of(request, frame) :]
-        self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body))
+        body, stands_in = frame[self._pipeline.body_of(request, frame) :], self._watched_port is not None
+        self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body, stands_in=stands_in))
 
     def metadata(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
         """Send a Metadata response in the version of the client's own header."""

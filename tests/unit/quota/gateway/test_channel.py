@@ -21,6 +21,7 @@ def produce(size=0, acks=1):
     }
 
 
+SHARE = {"groupId": "g", "memberId": "m", "shareSessionEpoch": 0, "topics": []}
 FETCH = {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 1, "minBytes": 1}
 
 
@@ -193,14 +194,18 @@ class TestEnds:
     @pytest.mark.parametrize(
         "request_of_one",
         [
+            (1, 11, FETCH | {"rackId": ""}),
             (16, 2, {}),
             (34, 2, {"dirs": []}),
             (35, 2, {"topics": None}),
+            (61, 0, {"topics": []}),
             (66, 0, {"stateFilters": [], "producerIdFilters": []}),
+            (78, 1, SHARE | {"maxWaitMs": 1, "minBytes": 1, "maxBytes": 1, "forgottenTopicsData": []}),
+            (79, 1, SHARE),
         ],
     )
     def test_a_broker_does_not_answer_for_another_one(self, play, request_of_one):
-        """It would tell its own groups, files or transactions."""
+        """It would tell its own groups, files or transactions, records as a follower, or end a member's session."""
         on = play()
         on.channel.stand_in(19_093)
         on.send(3, 12, metadata("a"))
@@ -213,6 +218,18 @@ class TestEnds:
         begun.send(*request_of_one)
         with pytest.raises(ChannelError, match="another cannot answer for it"):
             begun.channel.stand_in(19_093)
+
+    def test_a_broker_in_the_place_of_another_offers_no_fetch_that_followers_answer(self, play):
+        """One that lags behind a leader would tell consumers that their offsets are out of range."""
+        shared, last = play().context, []
+        for stands_in in (False, True):  # the brokers' answers are the same
+            on = play(context=shared)
+            if stands_in:
+                on.channel.stand_in(19_093)
+            last += [api["maxVersion"] for api in on.call(18, 4, {})["apiKeys"] if api["apiKey"] == 1]
+        assert last == [17, 10]
+        on.exchange(1, 10, FETCH)
+        assert on.keys_seen() == [18, 1]
 
     @pytest.mark.parametrize(("port", "is_ended"), [(19_092, True), (19_093, False)])
     def test_a_connection_ends_when_its_client_learns_the_right_broker(self, play, port, is_ended):
