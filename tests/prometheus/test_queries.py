@@ -41,7 +41,7 @@ class Job:
     def __init__(self):
         self._account = DecisionTotals(Window(), 2)
         self._tally = ApplierStats()
-        self._gateway = GatewayStats(certificate_ends_at=4e9)
+        self._gateway = GatewayStats(certificate_ends_at=4e9, broker_failures={19_092: ""})
         self._observed = FollowStats()
         self._scrapes = 0
 
@@ -277,6 +277,8 @@ def check_alert(programs, tmp_path):
         # six gateways, of which one begins again in its place
         ("Restarts of gateways", dict.fromkeys(GATEWAYS, "7x60") | {GATEWAYS[5]: "0x2 1x2 2x2 3x2"}, False),
         ("Restarts of gateways", dict.fromkeys(GATEWAYS, "7x60") | {GATEWAYS[5]: "0x2 1x2 2x2 3x2 4x2"}, True),
+        # an observer beside each of five brokers
+        ("Restarts", {f'{STARTED}{{query="observe",instance="{broker}"}}': "7x60" for broker in range(5)}, False),
         # each start may be in a new pod, and so have a separate series
         ("Restarts", {f'{STARTED}{{query="enforce"}}': "1x2 stale 2x2 stale 3x2 stale 4x2 stale"}, False),
         ("Restarts", {f'{STARTED}{{query="enforce"}}': "1x2 stale 2x2 stale 3x2 stale 4x2 stale 5x2 stale"}, True),
@@ -330,6 +332,7 @@ def test_an_alert_fires_in_time(check_alert, alert, series, fires):
             {TOPICS % "admitted": "0+9x100"},
         ),
         ("Restarts", pods(5), pods(3)),
+        ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x30 716x30"}, {f'{UNCHARGED}{{user="alice"}}': "0x60"}),
     ],
 )
 def test_a_deployment_that_fails_is_reported_although_another_one_works(check_alert, alert, failing, working, label):
