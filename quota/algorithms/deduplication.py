@@ -154,10 +154,12 @@ NO_DEDUPLICATION = Deduplication()
 def attempt_of(request: MutationRequest, earlier: AdmittedRequest | None = None) -> int:
     """Return what tells a request from others with its digest, its time limit; `earlier` is one that it repeats.
 
-    Two gateways may choose the same limit; without one, those of one sender are not told apart.
+    Two gateways may choose the same limit; without one, those of one sender are not told apart. An observed request
+    has happened.
     """
     attempt = _NO_LIMIT if request.expires_at is None else request.expires_at
-    return attempt if earlier is None or attempt == earlier.attempt == _NO_LIMIT else _SEVERAL
+    is_only = request.observed is None and (earlier is None or attempt == earlier.attempt == _NO_LIMIT)
+    return attempt if is_only else _SEVERAL
 
 
 def digest_of(request: MutationRequest) -> bytes:

@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_fields
 from quota.admission.identity import request_topic
 from quota.admission.resolve import FEWER_TOPICS
 from quota.errors import BadInput, ClusterError, ErrorCode
-from quota.kafka.librdkafka import UNDELIVERED
+from quota.kafka.librdkafka import UNDELIVERED, reason
 from quota.kafka.requests_and_answers import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
 from quota.kafka.timing import Every, now_ms
 from quota.records.dead_letter import DeadLetter
@@ -322,12 +322,15 @@ class AwaitedDecisions:
         """Withdraw a request, which may be decided later, or may have been written although that failed."""
         self._undecided.add(pending)
         if self._may_withdraw:
-            with suppress(BufferError, KafkaException):
+            try:
                 self._writer.send(pending.request.withdrawal, on_delivery=self._on_withdrawn)
+            except (BufferError, KafkaException) as error:
+                self._on_withdrawn(error)
 
-    def _on_withdrawn(self, error: KafkaError | None, _: Message) -> None:
+    def _on_withdrawn(self, error: KafkaError | KafkaException | BufferError | None, _: Message | None = None) -> None:
         if error is not None:
-            self._warn(f"a withdrawal cannot be written, so its request may be charged: {error.str()}")
+            why = error if isinstance(error, BufferError) else reason(error)
+            self._warn(f"a withdrawal cannot be written, so its request may be charged: {why}")
 
     def _send(self, request: MutationRequest, loop: asyncio.AbstractEventLoop) -> None:
         self._pace.sent(loop.time())

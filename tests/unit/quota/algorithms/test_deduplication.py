@@ -213,6 +213,7 @@ def test_only_the_same_request_of_the_same_partition_is_withdrawn_for_two_window
     [
         ([resolved(300, validate_only=True)], NOTHING),
         ([resolved(501, request_id="s"), resolved(300)], NOTHING),  # rejected
+        ([resolved(300, observed={"at": 0, "error_codes": [0]})], NOTHING),  # it has happened
         ([resolved(501, 300)], (FIRST, 501.0)),  # admitted in part
         ([resolved(501, 300, api_version=PERMISSIVE)], (FIRST, 801.0)),
         ([resolved(501, 300, shadow=True)], (FIRST, 501.0)),

@@ -46,9 +46,9 @@ class Asker:
     def send(self, request, on_delivery):
         if request.withdraws:
             self.withdrawn.append(request)
-            return
-        self.sent.append(request)
-        self.delivered.append(on_delivery)
+        else:
+            self.sent.append(request)
+            self.delivered.append(on_delivery)
         if self.error is not None:
             raise self.error
 
@@ -512,6 +512,15 @@ def test_a_request_that_nobody_waits_for_any_longer_is_withdrawn_once(asker, lea
     asker.decide(1)
     assert retry.result().decision is not None
     assert len(asker.withdrawn) == 1
+
+
+@pytest.mark.parametrize("error", [BufferError("full"), KafkaException(KafkaError(7, "full"))])
+def test_a_withdrawal_that_cannot_be_written_is_logged_once_and_holds_up_nothing(asker, caplog, error):
+    replies = [asker.ask(seconds=1) for _ in range(3)]
+    asker.error = error
+    asker.loop.wait_until(2)
+    assert [reply.result().error_code for reply in replies] == [0] * 3
+    assert caplog.messages == ["a withdrawal cannot be written, so its request may be charged: full"]
 
 
 def test_of_concurrent_requests_with_the_same_content_one_is_remembered(asker):
