@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -144,11 +145,14 @@ class TopicPermissions:
 
 
 def _alternatives(pattern: str, start: str) -> Iterator[str]:
-    for alternative in re.split(r"(?<!\\)[|]", pattern):
-        if alternative.replace("\\-", "-").removeprefix("^").startswith(start):
-            with suppress(re.error):  # it is a part of a group
-                re.compile(alternative)
-                yield alternative
+    parts = re.split(r"(?<!\\)[|]", pattern)
+    for first, part in enumerate(parts):
+        if part.replace("\\-", "-").removeprefix("^").startswith(start):
+            for alternative in accumulate(parts[first:], "{}|{}".format):
+                with suppress(re.error):  # its group or set goes on in the next part
+                    re.compile(alternative)
+                    yield alternative
+                    break
 
 
 class Applier:
