@@ -89,27 +89,24 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     partitions = [
         (name, found.partition) for name in names for found in layout.topics[name].partitions if found.leader >= 0
     ]
-    ids: dict[str, str] = {}
-    first: dict[Partition, int] = {}
-    end: dict[Partition, int] = {}
-    overdue: dict[Partition, int] = {}
-    stable: dict[Partition, int] = {}
+    facts = ClusterFacts(layout, configs=configs)
     try:
-        ids = admin.ids(names)
-        first = admin.offsets(partitions, EARLIEST)
+        facts = replace(facts, ids=admin.ids(names))
+        facts = replace(facts, first=admin.offsets(partitions, EARLIEST))
         older = admin.offsets(partitions, OffsetSpec.for_timestamp(now_ms() - OVERDUE_MS))
         end = admin.offsets(partitions)
         overdue = {partition: end[partition] if offset < 0 else offset for partition, offset in older.items()}
-        stable = admin.offsets(partitions, stable=True)  # after the end, so that a short transaction is not below it
+        facts = replace(facts, end=end, overdue=overdue)
+        # after the end, so that a short transaction is not below it
+        facts = replace(facts, stable=admin.offsets(partitions, stable=True))
     except ClusterError as error:
         errors.append(str(error))
-    applied = None
     if settings.topics.positions in layout.topics:
         try:
-            applied = _read_applied(settings)
+            facts = replace(facts, applied=_read_applied(settings))
         except ClusterError as error:
             errors.append(str(error))
-    return ClusterFacts(layout, ids, configs, first, end, overdue, stable, applied, tuple(errors))
+    return replace(facts, errors=tuple(errors))
 
 
 def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:

@@ -13,14 +13,7 @@ from typing import Any
 from quota.errors import ErrorCode
 from quota.gateway.context import GatewayContext
 from quota.gateway.memory import NO_ID, ExistingTopic
-from quota.gateway.mutations.lookup import (
-    SHORT_LAG_MS,
-    Described,
-    Identity,
-    describe,
-    look_up_names,
-    result_if_unknown,
-)
+from quota.gateway.mutations.lookup import Described, Identity, describe, look_up_names, result_if_unknown
 from quota.gateway.operations import (
     RESULTS,
     BrokerCall,
@@ -46,6 +39,9 @@ _NO_TOPIC_VERSION = 5
 _NO_TOPIC_TIMEOUT_MS = 5000
 _FIRST_WITH_DISABLED = 3
 """The first version that knows the error of a switched off deletion; earlier ones get INVALID_REQUEST."""
+
+_LAG_MS = 600
+"""How long topics that may not exist are waited for; the client's error for a missing topic is delayed by this time."""
 
 _NOT_THERE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """The results of a topic that does not exist any longer."""
@@ -160,7 +156,7 @@ def _find(
         for name, result in controllers.items()
         if result["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED and (name, NO_ID) not in by_name.hidden
     ]
-    late = yield from describe(context.recent, now, names=unsure, ids=ids, wait_ms=SHORT_LAG_MS)
+    late = yield from describe(context.recent, now, names=unsure, ids=ids, wait_ms=_LAG_MS)
     results: dict[Identity, TopicResponse] = {
         (name, NO_ID): result_if_unknown(result) for name, result in controllers.items()
     }

@@ -26,9 +26,6 @@ _PAUSES_MS = (10, 640)
 
 _LAG_MS = 5000
 """How long a broker's metadata may lag behind the controller: some ms normally, some seconds under load."""
-SHORT_LAG_MS = 600
-"""The same for topics that may not exist; the client's error for a missing topic is delayed by this time."""
-
 _CONTROLLER_TIMEOUT_MS = 5000
 
 
