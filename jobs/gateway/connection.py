@@ -108,9 +108,7 @@ class ClientConnection(asyncio.Protocol):
         self._host.closed(self)
         self._host.buffer(-self.buffered)
         self.buffered = self._held = 0
-        if self._awaited is not None:
-            self._awaited.cancel()
-        self.channel.close()
+        self.close()
         if self._connecting is not None:
             self._connecting.cancel()
         if self._broker is not None:
@@ -184,12 +182,18 @@ class ClientConnection(asyncio.Protocol):
         self.run(self.channel.end, ChannelError(reason, message))
 
     def close(self, reason: str = "", message: str = "") -> None:
-        """Close both connections once sent data is delivered, and count the reason if there is one."""
+        """Close both connections once sent data is delivered, and count the reason if there is one.
+
+        What the client waited for ends now: TLS may take a while to close.
+        """
         if reason:
             self._host.context.stats.add_closed(reason, self.peer, message, self.now())
         if self.closing_at is not None:
             return
         self.closing_at = time.monotonic()
+        if self._awaited is not None:
+            self._awaited.cancel()
+        self.channel.close()
         if transport := not_closing(self._transport):
             transport.close()
 

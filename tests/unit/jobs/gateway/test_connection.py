@@ -176,6 +176,18 @@ async def test_a_client_that_disconnects_before_its_decision_is_forgotten(on, ca
     assert on.play.changes_seen() == []
 
 
+async def test_what_a_client_waited_for_ends_as_soon_as_its_connection_is_closed(on):
+    """TLS takes a while to close; a decision in this time would be charged, and not carried out."""
+    on.receive(creation(on))
+    await on.connect()
+    on.serve()
+    on.connection.close("broker_closed")
+    assert on.host.decisions.replies[0].cancelled()
+    on.connection.run(on.connection.channel.go_on, DecisionReply(decision_on(REQUEST)))  # as the timer of a pause does
+    on.serve()
+    assert on.play.changes_seen() == []
+
+
 REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("a", 1)])
 
 
