@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -72,11 +72,10 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
         listener_of(settings.first_port, node, broker) for node, broker in sorted(advertised.items())
     ]
     if 0 in advertised and not settings.ports:
+        _check_port(0, advertised)
         port = listener_of(settings.first_port, 0, advertised[0]).port
         _log.warning("the broker with node id 0 has port %d; gateway.listeners can give it another one", port)
     own = [own_address(settings, listener.port) for listener in listeners]
-    if len(set(own)) < len(own):
-        raise BadInput(f"the brokers with node ids 0 and {_PLACE_OF_ZERO} would have one port; give gateway.listeners")
     if settings.advertised_by == "brokers":
         addresses = Addresses({address: address for address in own})
         advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
@@ -173,6 +172,7 @@ class GatewayServer:
             for node, broker in advertised.items():
                 try:
                     if not self.serves(node, broker):
+                        _check_port(node, advertised)
                         await _check_address(node, broker, ask)
                         await self.join(node, broker)
                 except Exception as error:  # noqa: BLE001 nobody else would see that it ended
@@ -271,6 +271,12 @@ class GatewayServer:
             await asyncio.sleep(_DRAIN_TICK_SECONDS)
         for connection in self.connections:
             connection.abort()
+
+
+def _check_port(node: int, advertised: Container[int]) -> None:
+    """Reject a node if another one has its port, too: it would lead to one, and then to the other."""
+    if node in {0, _PLACE_OF_ZERO} and 0 in advertised and _PLACE_OF_ZERO in advertised:
+        raise BadInput(f"the brokers with node ids 0 and {_PLACE_OF_ZERO} would have one port; give gateway.listeners")
 
 
 async def _check_address(node: int, broker: Address, ask: _Ask) -> None:

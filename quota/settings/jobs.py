@@ -139,7 +139,7 @@ def _check_listeners(listeners: list[str]) -> list[str]:
         match = _LISTENER.fullmatch(listener)
         if match is None or not all(1 <= int(match[part]) <= MAX_PORT for part in ("port", "broker_port")):
             raise ValueError(f"{listener!r} is not PORT=HOST:PORT, such as 19092=kafka-1:9094")
-    ports = [listener.partition("=")[0] for listener in listeners]
+    ports = [int(listener.partition("=")[0]) for listener in listeners]
     for port in ports:
         if ports.count(port) > 1:
             raise ValueError(f"port {port} is given to two brokers")

@@ -104,6 +104,34 @@ async def test_gateways_that_share_a_port_each_get_connections(protocol, address
             client.close()
 
 
+@pytest.mark.anyio
+async def test_of_two_brokers_whose_node_ids_have_one_port_the_second_gets_none(protocol, monkeypatch, caplog):
+    """Otherwise the port would lead to one and then to the other; it is free again once the first has gone."""
+    monkeypatch.setattr("jobs.gateway.server.CHECK_SECONDS", 0.001)
+    first = free_port() - 999
+    server = GatewayServer(make_context(protocol), None, None, GatewaySettings(first_port=first), Encryption())
+    server.context.stats.is_serving = True
+    zero, thousand = ("kafka-0", 9092), ("kafka-1000", 9092)
+    advertised, asked = {0: zero}, Counter()
+
+    async def ask(broker):
+        asked[broker] += 1
+        return dict(advertised)
+
+    following = asyncio.create_task(server.follow_joins([zero], ask))
+    await eventually(lambda: server.serves(0, zero))
+    advertised[1000] = thousand
+    seen = asked.total()
+    await eventually(lambda: asked.total() > seen + 10)
+    assert (server.serves(0, zero), server.serves(1000, thousand)) == (True, False)
+    del advertised[0]
+    await eventually(lambda: server.serves(1000, thousand))
+    following.cancel()
+    server._servers[first + 999].close()  # noqa: SLF001
+    error = "1000 has no port of this gateway: the brokers with node ids 0 and 1000 would have one port; give gateway."
+    assert caplog.text.count(error) == 1
+
+
 NO_BROKERS = {"throttleTimeMs": 0, "brokers": [], "clusterId": None, "controllerId": -1, "topics": []}
 ASKED = {"topics": [], "allowAutoTopicCreation": False}
 ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
