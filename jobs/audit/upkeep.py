@@ -36,7 +36,6 @@ class UpkeepPlan(msgspec.Struct, frozen=True):
     """The steps of the upkeep of a table."""
 
     table: str
-    """The table's name."""
     compact: dict[date, int]
     """The numbers of small files by the dates to compact, newest first."""
     daily: bool

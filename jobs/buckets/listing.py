@@ -32,7 +32,6 @@ class BucketSelection:
     in_debt: bool
     """Whether to list only buckets in debt."""
     limit: int
-    """The largest number of buckets to list."""
 
     @property
     def is_all(self) -> bool:

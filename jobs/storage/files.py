@@ -158,7 +158,6 @@ class DeploymentSession:
     files: Files
     """The files of the storage root."""
     topics: TopicAdmin
-    """The topics of the deployment."""
     deployment: Deployment = field(default_factory=Deployment)
     """The topics and the checkpoints of the root, as of the start of the session."""
 

@@ -83,7 +83,6 @@ class Lease:
         self.lost: LeaseError | None = None
         """The reason why this process no longer holds the lease."""
         self.renew_seconds = seconds / _RENEWALS
-        """The time between two renewals."""
         self._files = files
         self._query = query
         self._seconds = seconds

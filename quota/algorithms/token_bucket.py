@@ -91,7 +91,6 @@ class Admission(msgspec.Struct, frozen=True):
     bucket_before: BucketBefore | None = None
     """The bucket before the request, from which the answer follows; None where `tokens_before` is."""
     withdraws: Withdrawal | None = None
-    """What a withdrawal gives back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,6 @@ class GatewayStats:
     connections: int = 0
     """Connections that are open."""
     accepted: int = 0
-    """Connections accepted."""
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that the gateway closed itself, by reason."""
     buffered_bytes: int = 0
@@ -43,9 +42,7 @@ class GatewayStats:
     relayed: int = 0
     """The number of requests forwarded unchanged."""
     client_bytes: int = 0
-    """Bytes from clients."""
     broker_bytes: int = 0
-    """Bytes from brokers."""
     mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Topics by operation, mode and outcome (see `MutationResponse.topics`)."""
     uncharged: Counter[str] = field(default_factory=Counter)

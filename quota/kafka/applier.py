@@ -65,7 +65,6 @@ class ApplierStats(LoopStats):
     repeated: int = 0
     """Decisions that were read a second time."""
     batches: int = 0
-    """Batches of decisions that were processed."""
     ended_at: float | None = None
     """The end of the last batch [s since the epoch]."""
     positions: Mapping[Partition, int] = field(default_factory=dict)

@@ -49,7 +49,6 @@ class ClientOptions:
     user: str
     client_id: str
     time_limit_seconds: float = _TIME_LIMIT_SECONDS
-    """The time limit of a call."""
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -120,7 +120,6 @@ class _Broker:
 
     def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
         self.skipped_until = Deadline(0)
-        """The time until which it is skipped."""
         self._address = address
         self._context = context
         self._calls: BrokerCalls | None = None

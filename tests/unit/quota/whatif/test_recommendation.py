@@ -52,17 +52,11 @@ def test_if_scarce_small_tenants_get_their_needs_and_large_ones_an_even_share():
     assert quotas(recommendation) == (4.0, {"a": 4.0, "b": 4.0, "c": 4.0, "d": 32.0, "e": 32.0})
 
 
-def test_no_tenant_gets_more_than_is_available_and_others_get_the_rest():
-    """240 for claims of 1, 1, 1 and 9: 20 times 9 is more than 80, so 160 are left for three."""
-    recommendation = divided(demand("a", 1), demand("b", 1), demand("c", 9), over_allocation=3.0)
-    assert recommendation.rules.budget == 240.0
-    assert quotas(recommendation) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
-
-
-def test_no_tenant_claims_more_than_is_available():
-    """240 for claims of 1, 1, 1 and not 500 but 80: 160 are left for three, who have not to do with 1 each."""
-    recommendation = divided(demand("a", 1), demand("b", 1), demand("c", 500), over_allocation=3.0)
-    assert recommendation.rules.claims == 83
+@pytest.mark.parametrize(("need", "claims"), [(9, 12), (500, 83)])
+def test_no_tenant_gets_or_claims_more_than_is_available_and_others_get_the_rest(need, claims):
+    """240 for claims of 1, 1, 1 and 9: 20 times 9 is more than 80, so 160 are left for three. 500 count as 80."""
+    recommendation = divided(demand("a", 1), demand("b", 1), demand("c", need), over_allocation=3.0)
+    assert (recommendation.rules.budget, recommendation.rules.claims) == (240.0, claims)
     assert quotas(recommendation) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
 
 

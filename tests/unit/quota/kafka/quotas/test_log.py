@@ -96,16 +96,17 @@ def test_a_change_that_reached_the_replicas_late_causes_a_warning(topic, caplog,
     assert ("could be read only after requests up to" in caplog.text) is is_late
 
 
-def test_a_change_that_a_replica_lacks_is_awaited(topic, replicated):
-    """Its leader has stamped it, and shows it when the other replicas have it."""
+@pytest.mark.parametrize("hidden", ["pending", "open"])
+def test_a_change_that_a_replica_lacks_or_in_a_transaction_that_ends_soon_is_awaited(topic, replicated, hidden):
+    """Its leader has stamped it, and shows it when the other replicas have it, or its transaction has ended."""
 
-    def replicate(replicas):
+    def show(replicas):
         if replicas.polls == 3:
-            topic.changes.append(topic.pending.pop())
+            topic.changes.append(getattr(topic, hidden).pop())
 
-    replicas = replicated(replicate)
-    topic.pending.append(change(0, 900))
-    assert applies(KafkaQuotas(Connection("waits:9092"), "quotas", 5.0, Callbacks()), 1000)
+    replicas = replicated(show)
+    getattr(topic, hidden).append(change(0, 900))
+    assert applies(KafkaQuotas(Connection(f"{hidden}:9092"), "quotas", 5.0, Callbacks()), 1000)
     assert replicas.polls == 3
 
 
@@ -194,21 +195,11 @@ def test_a_running_job_keeps_the_quotas_whose_records_are_deleted_and_says_so(to
     assert "before offset 1 were deleted" in caplog.text
 
 
-def test_changes_in_a_transaction_that_ends_soon_are_awaited(topic, replicated):
-    def commit(replicas):
-        if replicas.polls == 3:
-            topic.changes.append(topic.open.pop())
-
-    replicated(commit)
-    topic.open.append(change(0, 900))
-    assert applies(KafkaQuotas(Connection("commits:9092"), "quotas", 5.0, Callbacks()), 1000)
-
-
 def test_changes_that_an_open_transaction_holds_back_are_not_awaited_for_long(topic, replicated, caplog, monkeypatch):
     """Its writer would stop all decisions, until the brokers abort the transaction."""
     monkeypatch.setattr(quota_log, "_OPEN_SECONDS", 0.1)
     replicated(lambda _: None)
-    quotas = KafkaQuotas(Connection("open:9092"), "quotas", 0.2, Callbacks())
+    quotas = KafkaQuotas(Connection("held:9092"), "quotas", 0.2, Callbacks())
     topic.open.append(change(0, 900))
     assert not applies(quotas, 1000)
     topic.changes.append(topic.open.pop())
