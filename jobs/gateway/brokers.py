@@ -135,15 +135,13 @@ async def advertised_addresses(  # noqa: PLR0913
         try:
             async with asyncio.timeout(seconds):
                 context = await encryption.context_for(encryption.own)
+                read = partial(_read, (host, port), security, context, protocol, with_down=with_down)
                 if context is None or security.has_sasl:
-                    advertised |= await _read((host, port), security, context, protocol, with_down=with_down)
+                    advertised |= await read()
                 else:
-                    advertised |= await _read_if_identified(
-                        partial(_read, (host, port), security, context, protocol, with_down=with_down),
-                        f"gateway: the listener at {host}:{port}",
-                        context,
-                        by_certificates=encryption.rules is not None,
-                    )
+                    listener, by_certificates = f"gateway: the listener at {host}:{port}", encryption.rules is not None
+                    found = _read_if_identified(read, listener, context, by_certificates=by_certificates)
+                    advertised |= await found
         except FAILURES as error:
             if isinstance(error, BadInput):
                 raise
