@@ -67,6 +67,8 @@ WHERE rows."timestamp" >= '{day}'::TIMESTAMPTZ AND rows."timestamp" < '{next}'::
 ORDER BY coalesce(newest, rows."timestamp"), source.topic, source."partition", source."offset"
 """
 
+_WITHDRAWN = "SELECT withdraws.decision_id FROM rows WHERE withdraws.mutations > 0"
+
 _FOUND = 'SELECT 1 FROM rows WHERE epoch_ms("timestamp") >= $since LIMIT 1'
 
 
@@ -84,6 +86,7 @@ class AuditedRequests:
         ((late_ms,),) = db.execute('SELECT max(epoch_ms(newest) - epoch_ms("timestamp")) FROM late').fetchall()
         self._days = [day for (day,) in db.execute(_DAYS).fetchall()]
         self.period = replace(period, late_ms=late_ms or 0)
+        self.withdrawn = frozenset(decision_id for (decision_id,) in db.execute(_WITHDRAWN).fetchall())
 
     def __iter__(self) -> Iterator[Decision]:
         """Yield the decisions by time, but those of a partition, and so of its buckets, in the partition's order."""

@@ -33,6 +33,8 @@ class RecordedRequests(Protocol):
     outcome: str
     """The name of the outcome that they have."""
     period: Period
+    withdrawn: frozenset[str]
+    """The ids of the decisions whose charge was given back, as far as they are known: nobody acted on them."""
 
     def __iter__(self) -> Iterator[Decision]:
         """Yield the decisions."""
@@ -81,7 +83,11 @@ def recommend(
 def _size_quotas(settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests) -> Advice:
     """Divide the capacity by the tenants' demands and their load together, and backtest the quotas."""
     policy, period = Policy.of(settings), requests.period
-    demands, load_together = measure_demands(requests, tenancy, policy.exempt_users, sizing.window)
+
+    def lasting() -> Iterator[Decision]:
+        return (decision for decision in requests if decision.decision_id not in requests.withdrawn)
+
+    demands, load_together = measure_demands(lasting(), tenancy, policy.exempt_users, sizing.window)
     if not demands:
         in_period = "" if period.since is None and period.until is None else " in that period"
         raise NotFound(f"no requests to size quotas: {requests.source} has no charged requests{in_period}")
@@ -89,5 +95,5 @@ def _size_quotas(settings: Settings, sizing: SizingInput, tenancy: Tenancy, requ
     quotas = make_quotas(quota_records(recommendation, tenancy), settings.quota.callbacks)
     algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, sizing.window, policy.deduplication)
     candidate = Candidate("recommended", quotas, algorithm, policy)
-    result = evaluate(requests, [candidate], requests.outcome, period)
+    result = evaluate(lasting(), [candidate], requests.outcome, period)
     return make_advice(recommendation, result, tenancy, policy.exempt_users, sizing.window)

@@ -51,6 +51,7 @@ class FileRequests:
     """The requests of a file in the order of its lines, as decisions; each iteration reads the file."""
 
     outcome = "without quotas"
+    withdrawn = frozenset[str]()
 
     def __init__(self, settings: Settings, file: str, period: Period, *, with_earlier: bool = False) -> None:
         """Limit the requests to those of a period, or also those before it."""

@@ -129,10 +129,8 @@ def _gains(decision: Decision, quota: Quota, before: BucketBefore) -> list[Gain]
 
 
 def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> list[Charge]:
-    charges: list[Charge] = []
-    if decision.withdraws:
-        return charges
-    for number, topic in enumerate(decision.request.topics):
+    charges = []
+    for number, topic in enumerate([] if decision.withdraws else decision.request.topics):
         admitted, charged, before = True, number >= decision.free_topics, tokens
         if charged:
             (admitted,), tokens = charge(tokens, stored, [topic], quota, strict=decision.mode is Mode.STRICT)

@@ -249,6 +249,15 @@ def test_consequences_are_decided_by_the_quotas_themselves(sized):
     assert [tenant.outlook.rejected_before for tenant in advice.tenants] == [5 + 5 + 11, 0]
 
 
+def test_a_request_that_was_withdrawn_needs_no_quota(base_settings, tmp_path):
+    """Bob's client gives up 22 after a second, and asks again."""
+    back = at(1000, 22, user="bob", validate_only=True, withdraws=True)
+    requests = [at(0, 22, user="bob"), back, at(2000, 20, 2, user="bob")]
+    settings = audited(base_settings, tmp_path, requests, [{"entity": {"user": "bob"}, "controller_mutation_rate": 9}])
+    (bob,) = recommend(settings, GROUND, Tenancy.USER, Period()).tenants
+    assert (bob.share.demand.mutations, bob.share.demand.need) == (22, pytest.approx(20 / 11))
+
+
 def test_requests_in_shadow_are_decided_as_enforced(sized):
     shadow = with_sections(sized, quota={"shadow": True})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
