@@ -172,8 +172,7 @@ class Dashboard:
         quotas = QuotaTimeline()
         for entry in entries:
             quotas.add(to_change(entry.record, entry.timestamp))
-        latest = quotas.latest(wanted.entity, now_ms())
-        present = latest.quota if latest else None
+        present = quotas.quota(wanted.entity, now_ms())
         trial = try_quota(records, entries, self._settings, wanted.entity, wanted.applied_to(present))
         return _json({"entity": str(wanted.entity), "trial": trial, "command": wanted.command(present)})
 

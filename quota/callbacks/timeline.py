@@ -207,8 +207,7 @@ class CallbackTimeline:
                 instance.set_cluster(_cluster_decoder.decode(zlib.decompress(json)))
             case QuotaChange(entity, moment=moment) | QuotaCancellation(entity, moment):
                 # The whole quota, since the change may name only some configs.
-                latest = self.timeline.latest(entity, moment)
-                instance.set_quota(entity, latest.quota if latest else None)
+                instance.set_quota(entity, self.timeline.quota(entity, moment))
 
     def _discard(self, instance: CallbackInstance) -> None:
         self._instances = [kept for kept in self._instances if kept is not instance]

@@ -75,9 +75,9 @@ class QuotaTimeline:
 
     def add_quota(self, change: QuotaChange | QuotaCancellation) -> tuple[Quota | None, Quota | None]:
         """Add a change of a quota; return the entity's quota at its time before it was added, and after."""
-        before = self._quota(change.entity, change.moment)
+        before = self.quota(change.entity, change.moment)
         self.add(change)
-        return before, self._quota(change.entity, change.moment)
+        return before, self.quota(change.entity, change.moment)
 
     def configured(self, at: int) -> list[QuotaChange]:
         """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""
@@ -103,6 +103,11 @@ class QuotaTimeline:
         versions = self._versions.get(entity)
         return versions.latest(at) if versions else None
 
+    def quota(self, entity: QuotaEntity, at: int) -> Quota | None:
+        """Return the quota of an entity as of `at` (epoch ms)."""
+        latest = self.latest(entity, at)
+        return latest.quota if latest else None
+
     def levels(self, user: str, client_id: str, at: int) -> list[Level]:
         """Return the eight levels of a request as of `at` (epoch ms); the first one with a quota wins."""
         latest = ((entity, self.latest(entity, at)) for entity, _ in levels(user, client_id))
@@ -126,7 +131,7 @@ class QuotaTimeline:
     def _resolve(self, user: str, client_id: str, at: int) -> Resolution:
         candidates = levels(user, client_id)
         for entity, tags in candidates:
-            quota = self._quota(entity, at)
+            quota = self.quota(entity, at)
             if quota is not None:
                 sharing = [entity for entity, shared in candidates if shared == tags]
                 limit = Limit(quota, self._since(sharing, quota, at))
@@ -146,10 +151,6 @@ class QuotaTimeline:
         )
         return max(latest, default=None)
 
-    def _quota(self, entity: QuotaEntity, at: int) -> Quota | None:
-        latest = self.latest(entity, at)
-        return latest.quota if latest else None
-
     def _since(self, sharing: list[QuotaEntity], quota: Quota, at: int) -> int:
         """Return the time (epoch ms) since which a bucket has had the bounds of this quota."""
         since = at
@@ -159,7 +160,7 @@ class QuotaTimeline:
             if (versions := self._versions.get(entity))
         )
         for moment in heapq.merge(*moments, reverse=True):
-            quotas = (self._quota(entity, moment) for entity in sharing)
+            quotas = (self.quota(entity, moment) for entity in sharing)
             earlier = next((held for held in quotas if held is not None), None)
             if earlier is None or earlier.bounds != quota.bounds:
                 break

@@ -126,8 +126,7 @@ def alter(
             print_warnings([f"{entity}: the change scheduled for {time} is cancelled, and made when this one ends"])
             changes.append(PlannedChange(entity, record.quota, None, record.effective_at, cancelled=True))
         else:
-            following = log.timeline.latest(entity, record.effective_at or 0)
-            held = following.quota if following else None
+            held = log.timeline.quota(entity, record.effective_at or 0)
             quota += f", then {held or 'removed'} from {time}"
             changes.append(PlannedChange(entity, after, held, record.effective_at))
     servers = settings.kafka.bootstrap_servers
