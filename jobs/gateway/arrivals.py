@@ -15,6 +15,9 @@ _MOST_HANDSHAKES = 100
 """The handshakes under way: enough for 500 a second at 0.2 s each, on one core."""
 _HANDSHAKE_SECONDS = 1.0
 """How long one counts among them: a client that takes longer does not hold up the others."""
+_RECORD_HEAD = 5
+_HANDSHAKE = b"\x16"
+"""The length of a record's head, which ends with that of its content, and its first byte."""
 _HELLO_BYTES = 4 * 1024
 """What is read of a client whose handshake waits; it sends less before it is answered."""
 
@@ -23,7 +26,7 @@ class Handshakes:
     """The TLS handshakes under way, of which there are few at a time.
 
     If thousands of clients that connect at once were served together, none would be done in the time that it has, and
-    each would begin again. The others wait, in the order of their first bytes, unless their clients leave.
+    each would begin again. The others wait, in the order of their first records, unless their clients leave.
     """
 
     def __init__(self) -> None:
@@ -100,7 +103,7 @@ class ClientTls(SSLProtocol):
         context: ssl.SSLContext,
         seconds: float,
     ) -> None:
-        """Take the time for the handshake [s], which begins with the client's first bytes, and again with its turn."""
+        """Take the time for the handshake [s], which begins with its connection, and again with its turn."""
         loop = asyncio.get_running_loop()
         super().__init__(loop, client, context, None, server_side=True, ssl_handshake_timeout=seconds)  # type: ignore[arg-type]
         self._connections = connections
@@ -130,7 +133,7 @@ class ClientTls(SSLProtocol):
     def _do_handshake(self) -> None:
         if self._has_begun:
             super()._do_handshake()  # type: ignore[misc]
-        elif self._incoming.pending and not self._is_added:  # type: ignore[attr-defined]
+        elif not self._is_added and _has_record(self._incoming):  # type: ignore[attr-defined]
             self._is_added = True
             self._handshake_timeout_handle.cancel()
             self._handshakes.add(self)
@@ -157,6 +160,15 @@ class ClientTls(SSLProtocol):
         tls = self._sslobj  # type: ignore[attr-defined]
         has_hello = tls is not None and tls.shared_ciphers() is not None
         return isinstance(exc, ConnectionResetError) and not has_hello
+
+
+def _has_record(received: ssl.MemoryBIO) -> bool:
+    """Return whether a whole record of TLS has arrived, or as much as is read of it, or what is none."""
+    data = received.read()
+    received.write(data)  # there is no other way to look at it
+    if data[:1] != _HANDSHAKE or len(data) > _HELLO_BYTES:
+        return bool(data)
+    return len(data) > _RECORD_HEAD and len(data) >= _RECORD_HEAD + int.from_bytes(data[3:_RECORD_HEAD])
 
 
 def peer_of(transport: asyncio.BaseTransport) -> str:

@@ -128,6 +128,22 @@ async def test_few_handshakes_are_under_way_at_a_time_and_the_others_follow(gate
 
 
 @pytest.mark.parametrize("trusting", ["TLS"], indirect=True)
+@pytest.mark.parametrize(("begun", "sent"), [(b"\x16", b""), (b"\x16\x03\x01\x3f\xff", bytes(1000))])
+async def test_a_client_that_sends_a_part_of_its_hello_takes_no_turn(gateway, trusting, monkeypatch, begun, sent):
+    """A hundred a second, which cost nothing, would keep all others from theirs."""
+    monkeypatch.setattr(arrivals, "_MOST_HANDSHAKES", 1)
+    monkeypatch.setattr(arrivals, "_HANDSHAKE_SECONDS", 60.0)
+    server, stats = gateway
+    with socket.create_connection(server) as partial:
+        partial.sendall(begun)
+        await eventually(lambda: stats.connections == 1)
+        partial.sendall(sent)
+        _, writer = await asyncio.wait_for(asyncio.open_connection(*server, ssl=trusting), 10)
+        writer.close()
+    await eventually(lambda: stats.connections == 0)
+
+
+@pytest.mark.parametrize("trusting", ["TLS"], indirect=True)
 @pytest.mark.parametrize(("end", "limits"), [("closed", (30.0, 1)), ("reset", (30.0, 1)), ("late", (1.5, 1))])
 @pytest.mark.parametrize("begun", [b"", b"\x16\x03\x01\x02\x00"], ids=["nothing", "handshake"])
 async def test_a_connection_counts_from_its_acceptance_until_it_ends(gateway, begun, end):
