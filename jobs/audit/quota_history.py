@@ -68,8 +68,8 @@ class DescribedChange(msgspec.Struct, frozen=True):
     user: str | None
     """The only user that it concerns; None if it concerns more than one."""
     client_id: str | None
-    altered_by: str
-    comment: str
+    altered_by: str = ""
+    comment: str = ""
 
 
 class ChangeDescriber:
@@ -105,8 +105,6 @@ def quotas_in_force(quotas: QuotaTimeline, at: int) -> list[DescribedChange]:
             f"{change.entity}: in force, {', '.join(_differences(None, change.quota))}",
             change.entity.names.get("user"),
             change.entity.names.get("client-id"),
-            "",
-            "",
         )
         for number, change in enumerate(quotas.configured(at))
     ]

@@ -105,20 +105,17 @@ def secret_value(secret: SecretStr) -> str:
     return value
 
 
-def _check_url(url: str) -> str:
-    if url and not _URL.fullmatch(url):
-        raise ValueError("expected http://host/path or https://host/path, without a user")
-    return url
+def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if text and not pattern.fullmatch(text):
+            raise ValueError(f"expected {expected}")
+        return text
+
+    return AfterValidator(check)
 
 
-def _check_function(name: str) -> str:
-    if name and not _FUNCTION.fullmatch(name):
-        raise ValueError("expected module:function")
-    return name
-
-
-TokenUrl = Annotated[str, AfterValidator(_check_url)]
-FunctionName = Annotated[str, AfterValidator(_check_function)]
+TokenUrl = Annotated[str, _matching(_URL, "http://host/path or https://host/path, without a user")]
+FunctionName = Annotated[str, _matching(_FUNCTION, "module:function")]
 
 
 class SecuritySettings(Section):

@@ -225,7 +225,6 @@ def export(
 
 
 def _parse_only(texts: list[str] | None) -> Scope:
-    """Return the scope that the values of `--only` describe together; without any, everything."""
     if texts is None:
         return everything
     matches = [_ONLY.fullmatch(text) for text in texts]
