@@ -287,7 +287,9 @@ def check_alert(programs, tmp_path):
         ("GatewayUndecided", {UNDECIDED: "0x60"}, False),
         ("GatewayUndecided", {UNDECIDED: "0x30 1x30"}, True),
         ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x60"}, False),
+        ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "7x60"}, False),
         ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x30 716x30"}, True),
+        ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "_x30 716x30"}, True),
         ("GatewayBypassed", {FOREIGN: "0x60"}, False),
         # a broker joined; one that stays unknown, and whose address only one client asks for
         ("GatewayBypassed", {FOREIGN: "0x10 3x110"}, False),
