@@ -89,10 +89,8 @@ class AdmittedRequests:
         """
         if not is_new:
             self.forget(digest)
-        source, entries = request.source, self._entries
-        if source.topic not in self._topics:
-            self._topics.append(source.topic)
-        topic = self._topics.index(source.topic)
+        source, topic = request.source, self._place_of(request.source.topic)
+        entries = self._entries
         self._digests += digest
         entries += _ENTRY.pack(topic, source.partition, source.offset, request.timestamp, request.topics)
         self._charges += _CHARGE.pack(request.charge, request.attempt)
@@ -106,6 +104,16 @@ class AdmittedRequests:
         """Forget a request, if it is remembered."""
         if (index := self._index(digest)) is not None:
             self._delete(index, index + 1)
+
+    def _place_of(self, topic: str) -> int:
+        """Return the index of a topic, adding it; before, those of forgotten requests are removed if they are most."""
+        if topic not in self._topics:
+            if len(self._topics) > 2 * len(self):
+                kept = [(self._topics[index], *others) for index, *others in _ENTRY.iter_unpack(self._entries)]
+                self._topics = [*dict.fromkeys(name for name, *_ in kept)]
+                self._entries = bytearray().join(_ENTRY.pack(self._topics.index(name), *rest) for name, *rest in kept)
+            self._topics.append(topic)
+        return self._topics.index(topic)
 
     def _index(self, digest: bytes) -> int | None:
         at = self._digests.find(digest)

@@ -164,6 +164,20 @@ def test_a_digest_is_found_where_it_begins_and_nowhere_else(steps):
         assert len(remembered) == len(expected)
 
 
+def test_topics_of_forgotten_requests_are_forgotten():
+    """Where users have topics of their own, thousands may share a bucket."""
+    remembered, rule = AdmittedRequests(), Deduplication(60_000, 3)
+    for number in range(100):
+        request = AdmittedRequest(Source(f"requests.user-{number}", 0, number), number, 1)
+        remembered.put(number.to_bytes(16), request, rule, is_new=True)
+        kept = [remembered.find(seen.to_bytes(16)).source.offset for seen in range(max(number - 2, 0), number + 1)]
+        assert kept == [*range(max(number - 2, 0), number + 1)]
+        assert {remembered.find(seen.to_bytes(16)).source.topic for seen in kept} == {
+            f"requests.user-{seen}" for seen in kept
+        }
+        assert len(remembered.stored()[2]) <= 8
+
+
 def withdrawn(*partitions, **fields):
     return resolved(*partitions, validate_only=True, withdraws=True, **fields)
 
