@@ -277,7 +277,7 @@ def _answer(decision: Decision, now: int) -> str:
 
 def _withdrawn(withdraws: Withdrawal) -> str:
     if withdraws.decision_id is None:
-        return "no charge of this request is remembered, so nothing was given back"
+        return "no charge of this attempt alone is remembered, so nothing was given back"
     return f"{_mutations(withdraws.mutations)} of {printable(withdraws.decision_id)} were given back, up to the burst"
 
 

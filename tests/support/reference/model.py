@@ -39,7 +39,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A request that a bucket has admitted: its identity, the decision, its time and topics, partition and charge."""
+    """A request that a bucket has admitted: its identity, the decision, its time and topics, partition and charge.
+
+    `attempt` is its time limit, by which alone it can be withdrawn; that of one with several is "several".
+    """
 
     identity: tuple[object, ...]
     decision_id: str
@@ -47,6 +50,7 @@ class _Admitted:
     topics: int
     partition: int
     charge: Fraction
+    attempt: int | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +155,14 @@ class Reference:
 
     def _withdrawn(self, remembered: Sequence[_Admitted], entry: Entry) -> _Admitted | None:
         """Return the request that is withdrawn: the same one of its partition, for twice as long as it has repeats."""
-        window, withdrawn = self.log.deduplication.window_ms, (_identity(entry), entry.partition)
+        window, attempt = self.log.deduplication.window_ms, entry.request.get("expires_at")
+        withdrawn = _identity(entry), entry.partition, attempt
         return next(
             (
                 seen
                 for seen in remembered
-                if (seen.identity, seen.partition) == withdrawn and entry.timestamp - seen.at <= 2 * window
+                if (seen.identity, seen.partition, seen.attempt) == withdrawn
+                and entry.timestamp - seen.at <= 2 * window
             ),
             None,
         )
@@ -175,9 +181,12 @@ class Reference:
         if not rule.window_ms:
             return ()
         decision_id = f"{TOPIC}-{entry.partition}-{offset}"
-        seen = _Admitted(_identity(entry), decision_id, entry.timestamp, topics, entry.partition, charge)
+        attempt = entry.request.get("expires_at")
+        seen = _Admitted(_identity(entry), decision_id, entry.timestamp, topics, entry.partition, charge, attempt)
         if first is not None:
-            seen = replace(first, at=max(first.at, entry.timestamp), topics=topics, charge=first.charge + charge)
+            both = None if attempt is None and first.attempt is None else "several"
+            at, charge = max(first.at, entry.timestamp), first.charge + charge
+            seen = replace(first, at=at, topics=topics, charge=charge, attempt=both)
         others = [admitted for admitted in remembered if admitted.identity != seen.identity]
         latest = [*others, seen][-rule.max_requests :]
         while seen.at - latest[0].at > 2 * rule.window_ms:

@@ -81,11 +81,18 @@ _BEFORE_ALL = {
 """The request that is sent again if nothing was sent before."""
 
 _WITHDRAWN = {"withdraws": True, "validate_only": True}
+_LATER = {"expires_at": 4_102_444_800_000}
 
 _AGAIN = st.builds(
     _Again,
     st.integers(1, 4),
-    st.sampled_from([{}] * 7 + [_WITHDRAWN] * 4 + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]),
+    st.sampled_from(
+        [{}] * 7
+        + [_WITHDRAWN] * 4
+        + [_LATER] * 2
+        + [_WITHDRAWN | _LATER]
+        + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]
+    ),
     st.sampled_from([{}] * 6 + [{"partitions": 20}, {"configs": {"retention.ms": "1"}}]),
 )
 

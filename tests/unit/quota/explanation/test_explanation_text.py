@@ -71,7 +71,7 @@ OBSERVED = {"at": 0, "error_codes": [89], "throttle_time_ms": 7}
             decided(DEBT, BACK, repeats_ms=5000),
             "560 mutations of mutation-requests-0-0 were given back, up to the burst",
         ),
-        (decided(DEBT, BACK), "no charge of this request is remembered, so nothing was given back"),
+        (decided(DEBT, BACK), "no charge of this attempt alone is remembered, so nothing was given back"),
         (decided((0, [9], {"rate": None})), "none: no level had a quota at that time"),
         (decided((0, [9], {"rate": None, "exempt": True})), "none: the user is exempt (quota.exempt_users)"),
         (decided((0, [900], {"max_debt_ms": 10_000})), "K = 500 - 900, but no less than the bound on debt ="),
