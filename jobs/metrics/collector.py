@@ -79,8 +79,7 @@ class AnswerMetrics:
             families = list(decision_families(self._totals, now_ms(), _MAX_TENANTS))
             families.append(family("mutation_quota_quota_records_total", self._quota_records))
         if self._metadata_at is not None:
-            at = self._metadata_at / 1000
-            families.append(family("mutation_quota_callback_metadata_timestamp_seconds", at))
+            families.append(family("mutation_quota_callback_metadata_timestamp_seconds", self._metadata_at / 1000))
         return iter(families)
 
     def _look_for_metadata(self, newest: int) -> None:

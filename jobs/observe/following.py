@@ -143,14 +143,13 @@ class Follower:
 
     def _fits(self, request: MutationRequest, value: bytes) -> bool:
         """Return whether a request is small enough; one that is too large is logged and skipped."""
-        largest = MAX_REQUEST_RECORD_BYTES
-        if len(value) + len(request.user.encode()) <= largest:
+        if len(value) + len(request.user.encode()) <= MAX_REQUEST_RECORD_BYTES:
             return True
         _log.warning(
             "%s: a request of %d topics is larger than the %d bytes of a request and is skipped",
             request.request_id,
             len(request.topics),
-            largest,
+            MAX_REQUEST_RECORD_BYTES,
         )
         return False
 

@@ -140,9 +140,8 @@ class LogTail:
                     self._skip_line()
         except UNREADABLE as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
-        lines, size = joined
-        self._pass(size)
-        return lines
+        self._pass(joined[1])
+        return joined[0]
 
     def _pass(self, size: int) -> None:
         """Count these first bytes of the rest as read."""
