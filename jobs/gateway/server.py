@@ -173,8 +173,7 @@ class GatewayServer:
                 try:
                     if not self.serves(node, broker):
                         _check_port(node, advertised)
-                        await _check_address(node, broker, ask)
-                        await self.join(node, broker)
+                        await self._join(node, broker, ask)
                 except Exception as error:  # noqa: BLE001 nobody else would see that it ended
                     reason = error if isinstance(error, MutationQuotaError) else repr(error)
                     failures.add(f"the broker with node id {node} has no port of this gateway: {reason}")
@@ -182,13 +181,14 @@ class GatewayServer:
                 _log.error("%s", failure)
             known, logged = list(advertised.values()) or known, failures
 
-    async def join(self, node: int, broker: Address) -> None:
+    async def _join(self, node: int, broker: Address, ask: _Ask) -> None:
         """Listen for a broker that has joined or moved, and give clients the gateway's address for it from then on."""
         listener = listener_of(self._settings.first_port, node, broker)
-        if not self.context.stats.is_serving:
-            return
-        await self._open(listener)
-        self.context.addresses.add(broker, own_address(self._settings, listener.port))
+        if (await ask(broker)).get(node) != broker:
+            raise ClusterError(f"{broker[0]}:{broker[1]} does not advertise this address itself")
+        if self.context.stats.is_serving:
+            await self._open(listener)
+            self.context.addresses.add(broker, own_address(self._settings, listener.port))
 
     def serves(self, node: int, broker: Address) -> bool:
         """Return whether the port of a node leads to a broker, and clients get this port for the broker."""
@@ -199,6 +199,10 @@ class GatewayServer:
     async def _open(self, listener: Listener) -> None:
         if listener.port not in self._servers:
             self._servers[listener.port] = await self._listen(listener.port)
+        if self.connections.brokers.get(listener.port, listener.broker) != listener.broker:
+            for connection in self.connections:  # another broker may have the former address by now
+                if connection.port == listener.port:
+                    connection.end("broker_back", "the broker behind its port has another address")
         self.connections.brokers[listener.port] = listener.broker
         self.context.stats.set_broker(listener.port, "")
         _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
@@ -242,7 +246,7 @@ class GatewayServer:
                 continue
             if connection.channel.stands_in and self.context.stats.broker_failures.get(connection.port) == "":
                 connection.end("broker_back", "the broker behind its port responds")
-            if not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
+            if connection.channel.user is None and now - connection.started_at > _AUTHENTICATION_SECONDS:
                 connection.close("authentication_timeout", "the client has not authenticated in time")
             elif connection.is_receiving_request and now - connection.request_at > _REQUEST_SECONDS:
                 connection.end("slow_request", f"a request has not arrived completely in {_REQUEST_SECONDS:.0f} s")
@@ -277,11 +281,6 @@ def _check_port(node: int, advertised: Container[int]) -> None:
     """Reject a node if another one has its port, too: it would lead to one, and then to the other."""
     if node in {0, _PLACE_OF_ZERO} and 0 in advertised and _PLACE_OF_ZERO in advertised:
         raise BadInput(f"the brokers with node ids 0 and {_PLACE_OF_ZERO} would have one port; give gateway.listeners")
-
-
-async def _check_address(node: int, broker: Address, ask: _Ask) -> None:
-    if (await ask(broker)).get(node) != broker:
-        raise ClusterError(f"{broker[0]}:{broker[1]} does not advertise this address itself")
 
 
 async def _first_answer(brokers: Sequence[Address], ask: _Ask) -> dict[int, Address]:

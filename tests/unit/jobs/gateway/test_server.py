@@ -51,7 +51,6 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(protocol, monkeypatch)
     dripping = SimpleNamespace(
         channel=Mock(is_waiting=False, stands_in=False),
         closing_at=None,
-        is_authenticated=True,
         is_receiving_request=True,
         request_at=1000.0,
         active_at=1060.0,
@@ -264,8 +263,13 @@ async def test_a_broker_that_joins_or_moves_is_served_once_it_answers(protocol, 
     silent.clear()
     await eventually(lambda: not context.addresses.foreign([second]))
     assert own_address(second) == ("127.0.0.1", port + 1)
+    ended = []
+    for at in (port, port + 1):
+        left = SimpleNamespace(channel=at, port=at, end=lambda reason, _, at=at: ended.append((at, reason)))
+        server.connections.opened(left)
     advertised[2] = moved
     await eventually(lambda: server.serves(2, moved))
+    assert ended == [(port + 1, "broker_back")]  # another broker may have the former address now
     assert own_address(moved) == ("127.0.0.1", port + 1)
     assert context.addresses.foreign([second])
 
