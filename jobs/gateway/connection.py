@@ -242,11 +242,6 @@ class ClientConnection(asyncio.Protocol):
         return self._held > 0 and self._reading and not self._waits
 
     @property
-    def is_authenticated(self) -> bool:
-        """Whether the broker has accepted the client."""
-        return self.channel.user is not None
-
-    @property
     def _waits(self) -> bool:
         return self.channel.is_waiting or self.channel.is_full
 

@@ -4,7 +4,6 @@ import logging
 import ssl
 from asyncio.sslproto import SSLProtocol
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.gateway.buffers import share_tls_buffer
@@ -13,7 +12,7 @@ from quota.errors import BadInput
 from quota.gateway.certificates import end_of, name_of, subject_of
 from quota.kafka.brokers.broker_calls import tls_context
 from quota.records.request import ANONYMOUS
-from quota.settings.connection import Security
+from quota.settings.connection import Security, is_loopback
 from quota.settings.jobs import GatewaySettings
 from quota.settings.principals import PrincipalRules
 from quota.settings.security import SecuritySettings, read_certificates, secret_file, secret_value
@@ -107,7 +106,7 @@ def make_encryption(settings: GatewaySettings, given: SecuritySettings) -> Encry
         )
     if issues and not brokers.has_tls:
         raise BadInput(f"gateway.ssl_issuer_certificate_location needs TLS to the brokers, not {brokers.protocol}")
-    if brokers.has_sasl and not settings.ssl_certificate_location and not _is_loopback(settings.address):
+    if brokers.has_sasl and not settings.ssl_certificate_location and not is_loopback(settings.address):
         _log.warning(
             "clients send passwords and tokens to %s in plaintext, unless they authenticate by SCRAM; set "
             "gateway.ssl_certificate_location",
@@ -142,13 +141,6 @@ def _broker_side(given: SecuritySettings, issues: bool) -> BrokerSide:  # noqa: 
         return BrokerSide(security, tls_context(replace(security, ssl_certificate="") if issues else security))
     except ssl.SSLError as error:
         raise BadInput(f"the certificates for connections to brokers cannot be used: {reason_of(error)}") from None
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:  # a name
-        return address == "localhost"
 
 
 def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str = "Fatal error on transport") -> None:

@@ -265,7 +265,8 @@ class Channel:
         if acks and self._context.addresses.names_leaders(header.api_key, header.api_version):
             self._pipeline.expect(header, self._rewriter.leaders, self._rewriter.leaders_in_pieces)
         elif acks:
-            self._pipeline.expect(header, self._rewriter.brokers if header.api_key in NAMING_BROKERS else None)
+            handle = partial(self._rewriter.brokers, header) if header.api_key in NAMING_BROKERS else None
+            self._pipeline.expect(header, handle)
         self._context.stats.relayed += 1
         self._end()
         return True
@@ -285,14 +286,14 @@ class Channel:
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
         """Forward a Metadata request so that it creates no topics."""
         message = self._read(header, frame)
+        handle = partial(self._rewriter.brokers, header)
         in_pieces = partial(self._rewriter.metadata_in_pieces, header)
         if may_create(header.api_version, message):
             sent = header._replace(api_version=max(header.api_version, FIRST_VERSION))
-            handle = partial(self._rewriter.metadata, header)
             message["allowAutoTopicCreation"] = False
             self._pipeline.call(sent, message, handle, in_pieces if header.api_version else None)
         else:
-            self._pipeline.forward(header, frame, self._rewriter.brokers, in_pieces)
+            self._pipeline.forward(header, frame, handle, in_pieces)
         self._context.stats.relayed += 1
         self._end()
 

@@ -51,8 +51,8 @@ class ResponseRewriter:
         body, stands_in = frame[self._pipeline.body_of(request, frame) :], self._watched_port is not None
         self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body, stands_in=stands_in))
 
-    def metadata(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
-        """Send a Metadata response in the version of the client's own header."""
+    def brokers(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
+        """Send a response with the addresses of brokers, in the version of the client's own header."""
         body = frame[self._pipeline.body_of(request, frame) :]
         if client.api_version != request.api_version:
             body = in_version(self._context.protocol, client.api_version, body)
@@ -63,10 +63,6 @@ class ResponseRewriter:
     ) -> Callable[[bytes], bytes]:
         """Return a function that takes a large Metadata response as it arrives (`InPieces`)."""
         return LargeResponse(self._context.protocol, client, self._replaced, request, length).feed
-
-    def brokers(self, request: RequestHeader, frame: bytes) -> None:
-        """Send a response with the addresses of brokers."""
-        self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])
 
     def leaders(self, request: RequestHeader, frame: bytes) -> None:
         """Send a response with the addresses of new leaders."""

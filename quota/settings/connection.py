@@ -261,7 +261,7 @@ class Connection:
     @property
     def advice(self) -> str:
         """Advice to append to the reason why a cluster without TLS and SASL does not answer."""
-        if not all(_is_loopback(host) for host, _ in self.addresses):
+        if not all(is_loopback(host) for host, _ in self.addresses):
             first = f"check the address ({self.servers_from}), the network and the listener"
         elif self.servers_from == BOOTSTRAP_SERVERS:
             first = f"start it (mutation-quota run, or mutation-quota broker), or set {self.servers_from}"
@@ -278,7 +278,7 @@ class Connection:
         return {"bootstrap.servers": self.servers, **self.security.java()}
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Return whether a host is this machine, by its name or address alone."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
