@@ -178,12 +178,13 @@ class LogTail:
             self._pass(len(block))
 
     def _resume(self, place: LogPosition) -> None:
-        log, rotated = [self._path], _rotated(self._path)[::-1]
-        # It may be a copy, or compressed. A position that says little is in many files: in the log, or else the newest.
-        likely = [*rotated, *log] if place.first_line and place.last else [*log, *rotated]
-        if files := [file for file in likely if _is_at(file, place)]:
-            self._open(next((file for file in files if file.stat().st_ino == place.inode), files[0]), place.offset)
-            return
+        for _ in range(2):  # the log may be rotated meanwhile
+            log, rotated = [self._path], _rotated(self._path)[::-1]
+            # It may be a copy, or compressed. One that says little is in many files: in the log, or else the newest.
+            likely = [*rotated, *log] if place.first_line and place.last else [*log, *rotated]
+            if files := [file for file in likely if _is_at(file, place)]:
+                self._open(next((file for file in files if file.stat().st_ino == place.inode), files[0]), place.offset)
+                return
         _log.warning(
             "%s: the file that was read is neither the log nor a rotated copy; reading the log from its first line, "
             "earlier requests are not observed",

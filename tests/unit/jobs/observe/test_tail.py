@@ -4,6 +4,8 @@ import gzip
 import os
 import random
 from datetime import UTC
+from functools import partial
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -183,6 +185,21 @@ def test_a_position_that_many_files_have_is_that_of_the_newest_one_if_the_log_do
     if read:
         append(log, HEADER)
     assert read_all(follow(log, place)) == b"new\n" + (HEADER if read else b"")
+
+
+def test_a_log_that_is_rotated_while_its_position_is_looked_for_is_found(tmp_path, monkeypatch):
+    log, tail = followed(tmp_path, b"one\n")
+    append(log, b"two\n")
+    rotations = [partial(rotate, log, "log.1")]
+
+    def listed(folder, pattern, glob=Path.glob):
+        files = list(glob(folder, pattern))
+        if rotations:
+            rotations.pop()()
+        return files
+
+    monkeypatch.setattr(Path, "glob", listed)
+    assert read_all(follow(log, tail.place)) == b"two\n"
 
 
 def test_a_compressed_file_that_begins_otherwise_is_not_read_to_the_position(tmp_path):
