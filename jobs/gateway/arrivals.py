@@ -16,8 +16,7 @@ _MOST_HANDSHAKES = 100
 _HANDSHAKE_SECONDS = 1.0
 """How long one counts among them: a client that takes longer does not hold up the others."""
 _RECORD_HEAD = 5
-_HANDSHAKE = b"\x16"
-"""The length of a record's head, which ends with that of its content, and its first byte."""
+"""The bytes of a record before its content, the last two of which are the length of that."""
 _HELLO_BYTES = 4 * 1024
 """What is read of a client whose handshake waits; it sends less before it is answered."""
 
@@ -166,7 +165,7 @@ def _has_record(received: ssl.MemoryBIO) -> bool:
     """Return whether a whole record of TLS has arrived, or as much as is read of it, or what is none."""
     data = received.read()
     received.write(data)  # there is no other way to look at it
-    if data[:1] != _HANDSHAKE or len(data) > _HELLO_BYTES:
+    if data[:1] != b"\x16" or len(data) > _HELLO_BYTES:
         return bool(data)
     return len(data) > _RECORD_HEAD and len(data) >= _RECORD_HEAD + int.from_bytes(data[3:_RECORD_HEAD])
 

@@ -94,8 +94,6 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass the client's bytes to the channel; TLS may still deliver some after `close`, which are ignored."""
-        if self.closing_at is not None:
-            return
         self.active_at = time.monotonic()
         if not self._held:
             self.request_at = self.active_at
@@ -165,7 +163,7 @@ class ClientConnection(asyncio.Protocol):
 
     def run(self, action: Callable[..., None], *args: object) -> None:
         """Pass an input to the channel; close the connections if it fails."""
-        if self._transport is None:  # a timer, or bytes of the broker, after the client has left
+        if self.closing_at is not None:  # bytes of either side, or a timer, for a client that gets nothing any more
             return
         try:
             action(*args)

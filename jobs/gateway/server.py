@@ -173,7 +173,7 @@ class GatewayServer:
                 try:
                     if not self.serves(node, broker):
                         _check_port(node, advertised)
-                        await self._join(node, broker, ask)
+                        await self._serve_new(node, broker, ask)
                 except Exception as error:  # noqa: BLE001 nobody else would see that it ended
                     reason = error if isinstance(error, MutationQuotaError) else repr(error)
                     failures.add(f"the broker with node id {node} has no port of this gateway: {reason}")
@@ -181,7 +181,7 @@ class GatewayServer:
                 _log.error("%s", failure)
             known, logged = list(advertised.values()) or known, failures
 
-    async def _join(self, node: int, broker: Address, ask: _Ask) -> None:
+    async def _serve_new(self, node: int, broker: Address, ask: _Ask) -> None:
         """Listen for a broker that has joined or moved, and give clients the gateway's address for it from then on."""
         listener = listener_of(self._settings.first_port, node, broker)
         if (await ask(broker)).get(node) != broker:
