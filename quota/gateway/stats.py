@@ -92,7 +92,8 @@ class GatewayStats:
         failed = self.broker_failures.get(port, "")
         self.broker_failures[port] = failure
         if failure and not failed:
-            _log.warning("connections to port %d lead to another broker until its own one responds: %s", port, failure)
+            moved = "connections to port %d lead to another broker, if any responds, until its own one does: %s"
+            _log.warning(moved, port, failure)
         elif failed and not failure:
             _log.info("the broker behind port %d responds again", port)
 
