@@ -86,11 +86,10 @@ class UserTopics:
         A fault is logged once; the requests in that topic become dead letters.
         """
         topics = self._admin.describe(user_topic_names(self._admin.layout().topics, self._settings))
-        present = list(faults(topics, self._settings))
-        for fault in present:
-            if fault not in self._logged:
-                _log.warning("%s", fault)
-        self._logged = set(present)
+        present = set(faults(topics, self._settings))
+        for fault in present - self._logged:
+            _log.warning("%s", fault)
+        self._logged = present
         return {name: topic.topic_id for name, topic in topics.items()}
 
 
