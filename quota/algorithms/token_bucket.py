@@ -125,27 +125,31 @@ class TokenBucket:
         clock = clock_of(resolved.record.source, request.observed)
         quota, deduplication = limit.quota, self.deduplication
         burst = self.window.burst(quota.rate, quota.burst)
-        if bucket is None:
-            reset_at = None if state is None else resolution.reset_at
-            before = BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
-        else:
-            before = _before(bucket, limit, now, self.window, clock)
-        if request.validate_only:
-            return self._validate(state, bucket, before, resolved)
-
+        reset_at = None if state is None else resolution.reset_at
+        full = BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
+        before = full if bucket is None else _before(bucket, limit, now, self.window, clock)
         remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
         digest = digest_of(request) if deduplication.window_ms else b""
         known = remembered.find(digest) if digest else None
-        repeated = deduplication.repeated(known, now)
-        repeats = Repeat(str(repeated.source), repeated.topics) if repeated else None
-        admission = charge_request(before, request, now, quota, burst, repeats)
-        admitted = admission.admitted
-        changed = any(admitted[repeats.topics :] if repeats else admitted)
-        if digest and (changed or repeats):
-            seen = _seen(repeated, resolved, admission)
-            remembered.put(digest, seen, deduplication, is_new=known is None)
-        elif changed and remembered:
-            remembered = AdmittedRequests()
+        repeats = None
+        if request.validate_only:
+            source = resolved.record.source
+            withdraws = deduplication.withdrawn(known, request, source, now) if request.withdraws else None
+            admission = charge_request(before, request, now, quota, burst, withdraws=withdraws)
+            changed = withdraws is not None and withdraws.decision_id is not None
+            if not changed:
+                return state, admission
+            remembered.forget(digest)
+        else:
+            repeated = deduplication.repeated(known, now)
+            repeats = Repeat(str(repeated.source), repeated.topics) if repeated else None
+            admission = charge_request(before, request, now, quota, burst, repeats)
+            changed = any(admission.admitted[repeats.topics :] if repeats else admission.admitted)
+            if digest and (changed or repeats):
+                seen = _seen(repeated, resolved, admission)
+                remembered.put(digest, seen, deduplication, is_new=known is None)
+            elif changed and remembered:
+                remembered = AdmittedRequests()
 
         # A rejected request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
         tokens = before.tokens if admission.tokens is None else admission.tokens
@@ -159,29 +163,6 @@ class TokenBucket:
             since = bucket.updated_at if before.set_back_to is None else before.set_back_to
             bucket = msgspec.structs.replace(bucket, updated_at=since, admitted_requests=remembered)
         return bucket, admission
-
-    def _validate(
-        self, state: Bucket | None, bucket: Bucket | None, before: BucketBefore, resolved: ResolvedRequest
-    ) -> tuple[Bucket | None, Admission]:
-        """Validate a request, and give back what it withdraws; `bucket` is the state unless that was reset."""
-        request, record, limit = resolved.request, resolved.record, resolved.resolution.limit
-        if limit is None:
-            raise ValueError("an unlimited request has no bucket")
-        now, quota, digest, withdraws = record.timestamp, limit.quota, b"", None
-        if request.withdraws:
-            digest = digest_of(request)
-            known = bucket.admitted_requests.find(digest) if bucket else None
-            withdraws = self.deduplication.withdrawn(known, request, record.source, now)
-        burst = self.window.burst(quota.rate, quota.burst)
-        admission = charge_request(before, request, now, quota, burst, withdraws=withdraws)
-        if bucket is None or admission.tokens is None or withdraws is None or withdraws.decision_id is None:
-            return state, admission
-        remembered = bucket.admitted_requests
-        remembered.forget(digest)
-        if before.late_ms(now):
-            return msgspec.structs.replace(bucket, tokens=admission.tokens), admission
-        clock = clock_of(record.source, request.observed)
-        return Bucket(admission.tokens, now, quota, bucket.reset_at, remembered, clock), admission
 
 
 def _seen(repeats: AdmittedRequest | None, resolved: ResolvedRequest, admission: Admission) -> AdmittedRequest:
