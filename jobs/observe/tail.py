@@ -106,14 +106,12 @@ class LogTail:
         """Return the next complete lines; empty if there are none yet."""
         if self._is_cut_off():
             self._continue_in_copy()
-        lines = self._read_lines()
-        if lines:
+        if lines := self._read_lines():
             return lines
         following = self._following()
         if following is None:
             return b""
-        lines = self._read_lines()  # lines that were written before the rotation was noticed
-        if lines:
+        if lines := self._read_lines():  # those that were written before the rotation was noticed
             return lines
         if whole := self._rest.rfind(b"\n") + 1:  # lines that waited for the rest of one that was cut
             lines = join(self._rest[:whole], at_end=True)[0]
