@@ -114,9 +114,11 @@ def make_encryption(settings: GatewaySettings, given: SecuritySettings) -> Encry
         )
     share_tls_buffer()
     SSLProtocol._fatal_error = _close_after_alert  # type: ignore  # noqa: PGH003, SLF001
-    certificate = _watched_certificate(settings) if settings.ssl_certificate_location else None
-    clients = None
-    if certificate is not None:
+    certificate, clients = None, None
+    if settings.ssl_certificate_location:
+        files = settings.ssl_certificate_location, settings.ssl_key_location, settings.ssl_ca_location
+        password = secret_file(settings.ssl_key_password)
+        certificate = Watched("certificate", [*files, password], lambda: _server_certificate(settings))
         clients = certificate.value.context
         clients.sni_callback = lambda tls, _name, _context: setattr(tls, "context", certificate.value.context)
     to_brokers = Watched("security of connections to brokers", given.files, lambda: _broker_side(given, issues))
@@ -151,16 +153,6 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
     if protocol._transport:  # noqa: SLF001
         protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
     _close(protocol, exc, message)
-
-
-def _watched_certificate(settings: GatewaySettings) -> Watched[ServerCertificate]:
-    files = (
-        settings.ssl_certificate_location,
-        settings.ssl_key_location,
-        settings.ssl_ca_location,
-        secret_file(settings.ssl_key_password),
-    )
-    return Watched("certificate", files, lambda: _server_certificate(settings))
 
 
 def _server_certificate(settings: GatewaySettings) -> ServerCertificate:

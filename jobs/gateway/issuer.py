@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import cast
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -148,10 +149,8 @@ class IssuedContexts:
     @staticmethod
     def _make(issuer: Issuer, brokers: Security, client: bytes, now: float) -> ssl.SSLContext:
         certificate, key = issuer.certificate(client, now)
-        made = tls_context(replace(brokers, ssl_certificate=certificate, ssl_key=key, ssl_key_password=""))
-        if made is None:
-            raise BadInput("gateway: certificates at brokers need security_protocol=SSL or SASL_SSL")
-        return made
+        made = replace(brokers, ssl_certificate=certificate, ssl_key=key, ssl_key_password="")
+        return cast("ssl.SSLContext", tls_context(made))  # TLS to the brokers is required (`make_encryption`)
 
 
 def first_certificate(chain: str) -> bytes:

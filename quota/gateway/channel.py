@@ -75,8 +75,6 @@ class Channel:
         self.stands_in = False
         """Whether its broker is another than the one behind the gateway's port."""
 
-    # The inputs
-
     def identify(self, user: str) -> None:
         """Take the user's name from the client's certificate."""
         self._login.user = user
