@@ -263,7 +263,7 @@ METRICS: Final = (
     Metric(
         "mutation_quota_gateway_late_decisions_total",
         "decisions",
-        "decisions that arrived too late: charged, and not carried out unless the client retries",
+        "decisions that arrived too late: withdrawn, and charged only on users' own topics or for a retry",
     ),
     Metric("mutation_quota_gateway_mutes_total", "times", "times that a client was muted (KIP-219)"),
     Metric(
