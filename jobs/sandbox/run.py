@@ -136,12 +136,18 @@ def interrupted_after(seconds: float) -> Iterator[Callable[[], None]]:
 
     That kills Spark's JVM, and is no error.
     """
-    timer = threading.Timer(seconds, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    block, is_late = threading.get_ident(), threading.Event()
+
+    def interrupt() -> None:
+        is_late.set()
+        signal.pthread_kill(block, signal.SIGINT)
+
+    timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     try:
         yield timer.start
     except KeyboardInterrupt:
-        if not timer.finished.is_set():
+        if not is_late.is_set():
             raise
     finally:
         timer.cancel()

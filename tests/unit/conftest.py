@@ -1,5 +1,6 @@
 """Unit tests close what they open; Kafka's protocol, from the jar of the broker; the event loop."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,11 @@ def protocol(jars):
 def anyio_backend():
     """The event loop of asynchronous tests: that of the standard library."""
     return "asyncio"
+
+
+@pytest.fixture
+def interruptible():
+    """Python's own handler of Ctrl-C: that of a session of Spark, in the same process, would kill its JVM."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)

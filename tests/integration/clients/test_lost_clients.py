@@ -178,15 +178,15 @@ def test_records_that_remain_are_read_although_others_are_deleted_once_the_read_
 
 
 def test_a_reader_of_answers_continues_at_the_first_one_that_remains(deployment, delete_up_to, monkeypatch):
-    start = AnswerReader._start  # noqa: SLF001
+    start_offset = requests_and_answers.start_offset
 
-    def then_delete(reader, partition, *args):
-        position = start(reader, partition, *args)
+    def then_delete(consumer, partition, *args):
+        offset = start_offset(consumer, partition, *args)
         if partition.topic == deployment.topics.dead_letters:
             delete_up_to(4)
-        return position
+        return offset
 
-    monkeypatch.setattr(AnswerReader, "_start", then_delete)
+    monkeypatch.setattr(requests_and_answers, "start_offset", then_delete)
     reader, received = AnswerReader(deployment, since=1), []
 
     def last():

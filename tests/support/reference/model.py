@@ -50,7 +50,7 @@ class _Admitted:
     topics: int
     partition: int
     charge: Fraction
-    attempt: int | str | None
+    attempt: object
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ def test_before_the_first_decision_a_line_tells_how_long_that_usually_takes():
     )
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_what_does_not_stop_in_time_after_ctrl_c_is_interrupted_which_is_no_error():
     """Such as the first batch of a busy machine, for which a query would wait for half a minute."""
     seen = []

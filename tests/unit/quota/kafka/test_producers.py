@@ -94,14 +94,6 @@ WRITES = {
 }
 
 
-@pytest.fixture
-def interruptible():
-    """Python's own handler of Ctrl-C: that of a session of Spark, in the same process, would kill its JVM."""
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, previous)
-
-
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("write", "written", "advice"), WRITES.values(), ids=WRITES)
 def test_an_interrupted_write_says_what_is_written_and_that_the_rest_may_be(
