@@ -8,6 +8,7 @@ JARS := .jars/.copied
 CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/s3/.copied
 YARN_JARS := .jars/yarn/.copied
+PEERS := .jars/peers/.copied
 S3_SERVER := .moto/.installed
 HELM_VERSION := v3.22.0
 HELM_FOLDER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mutation-quota/helm-$(HELM_VERSION)
@@ -33,7 +34,7 @@ OPTIONS ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release helm setup clean
+.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz peers chaos guard references pictures docs docs-serve lint format jars clients package release helm setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -75,7 +76,7 @@ compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway wi
 		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.gateway.conformance >/dev/null || exit 1; \
 	done
 
-nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) helm ## the long forms of tests and evidence; needs Go and Node.js; hours
+nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## the long forms of tests and evidence; needs Go and Node.js; hours
 	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
 	@$(BIN)/pytest $(PARALLEL) -m "hypothesis and not nightly" --hypothesis-profile nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
@@ -84,6 +85,7 @@ nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) helm ## the long 
 	@$(BIN)/python -m tests.evidence.chaos
 	@$(BIN)/python -m tests.evidence.gateway.kills
 	@$(BIN)/python -m tests.evidence.gateway.conformance
+	@$(BIN)/python -m tests.evidence.peers
 
 ##@ evidence
 
@@ -104,6 +106,9 @@ gateway-kills: setup ## the gateway killed 50 times, its certificate renewed; 4 
 
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
+
+peers: setup $(PEERS) ## tests of Kafka and of two clients at a broker and the gateway, into docs; needs Go; 40 min
+	@$(BIN)/python -m tests.evidence.peers --out docs/evidence/gateway
 
 chaos: setup $(CLASSES) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
 	@$(BIN)/python -m tests.evidence.chaos --out docs/evidence
@@ -193,6 +198,10 @@ $(S3_JARS): conf/jvm/pom.xml | $(JARS)
 
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 	$(call copy_jars,dependency:copy@yarn)
+
+$(PEERS): conf/jvm/peers.xml | $(JARS)
+	@$(subst pom.xml,peers.xml,$(MAVEN)) dependency:copy-dependencies >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }
+	@touch $@
 
 # The classes that JVMs of Spark and of brokers load in tests: each start takes two thirds of the processor time. Java
 # ignores an archive of another class path, and the jars for S3 are on it once they are copied.

@@ -15,6 +15,9 @@ from tests.evidence.gateway.cost.size import SMOKE
 from tests.evidence.gateway.ground import ground, query_of
 from tests.evidence.gateway.kills import __main__ as kills
 from tests.evidence.gateway.kills.verdict import remembering
+from tests.evidence.peers import __main__ as peers
+from tests.evidence.peers import suites
+from tests.evidence.peers.gateways import Gateways, serving
 from tests.evidence.report import as_json, render
 from tests.support.checkout import CHECKOUT
 
@@ -58,6 +61,18 @@ def listed_differences():
     """The names of the listed differences, without links."""
     rows = (CHECKOUT / "docs/explanation/differences-from-kafka.md").read_text().splitlines()
     return {re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.split(" | ")[0].strip("| ")) for row in rows if row[:1] == "|"}
+
+
+@pytest.mark.skipif(not suites.JARS.exists(), reason="Kafka's tests are not there; make peers copies them")
+def test_a_test_of_each_class_of_kafka_passes_at_the_gateway(where, spark, tmp_path):
+    settings = peers.peers_settings(where, "peers")
+    java, log = suites.compiled(tmp_path / "java"), tmp_path / "tests.log"
+    with query_of(DeploymentSession.on(spark, settings)):
+        peers.wait_for_a_decision(settings)
+        with serving(Gateways(settings, tmp_path)) as opener:
+            for suite in suites.JAVA:
+                outcomes = suites.in_java(java, [suite.smoke], log, opener, print)
+                assert {outcome.outcome for outcome in outcomes} == {"SUCCESSFUL"}, outcomes
 
 
 def test_the_gateway_is_not_far_from_the_goals_of_its_cost(where):

@@ -1,0 +1,1 @@
+"""Tests of other projects, run at a broker and at the gateway."""

@@ -1,0 +1,136 @@
+"""Runs tests of other projects at brokers, and at the gateway in front of them: `make peers`.
+
+These are Kafka's own tests of KIP-599, of its admin client and of its commands, kafka-python's integration tests, and
+franz-go's tests of groups and transactions. The job decides what the gateway asks.
+"""
+
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from quota.settings import Settings
+from tests.evidence.command import Notify, run
+from tests.evidence.gateway.ground import Ground, enforcing, on_ground
+from tests.evidence.peers.gateways import Gateways, serving
+from tests.evidence.peers.suites import (
+    FRANZ_GO,
+    JAVA,
+    KAFKA_PYTHON,
+    Outcome,
+    compiled,
+    in_go,
+    in_java,
+    in_python,
+    kafka_version,
+)
+from tests.support.deployment import with_sections
+from tests.support.factories import request_json
+from tests.support.topics import decisions_of, produce
+from tests.support.waiting import until
+
+PAGE = Path(__file__).with_name("page.md.in")
+_SECONDS = 120
+_WINDOW_NUM = 10
+"""`controller.quota.window.num` of Kafka's test."""
+REASONS = {
+    ("kafka.server.ControllerMutationQuotaTest", "testQuotaMetric"): "it looks for the metric of the broker's own "
+    "quota; the quota at the gateway has [metrics](../../reference/monitoring/metrics.md) of its own",
+}
+"""Why a test that passes at the broker does not at the gateway."""
+
+_PYTHON_FILES = ("test_admin_integration.py", "test_consumer_integration.py", "test_producer_integration.py")
+_PYTHON_SMOKE = "test_create_delete_topics"
+_GO_TESTS, _GO_SMOKE = "ETL|Etl|Issue", "TestIssue325"
+
+Outcomes = dict[str, list[Outcome]]
+"""The outcomes of the tests of each suite."""
+
+
+def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
+    settings = peers_settings(where, "peers")
+    java = compiled(where.folder / "java")
+    log = where.folder / "tests.log"
+
+    def of_kafka(side: str, opener: int | None) -> Outcomes:
+        return {
+            suite.name: in_java(
+                java,
+                [suite.smoke if options.smoke else suite.runs],
+                log,
+                opener,
+                lambda line: notify(f"{side}: {line}"),
+            )
+            for suite in JAVA
+        }
+
+    def of_others(side: str, servers: str) -> Outcomes:
+        notify(f"{side}: {KAFKA_PYTHON}, franz-go {FRANZ_GO}")
+        return {
+            KAFKA_PYTHON: in_python(where.folder, servers, log, _PYTHON_FILES, _PYTHON_SMOKE if options.smoke else ""),
+            f"franz-go {FRANZ_GO}": in_go(where.folder, servers, log, _GO_SMOKE if options.smoke else _GO_TESTS),
+        }
+
+    direct = of_kafka("broker", None) | of_others("broker", f"127.0.0.1:{where.port}")
+    with enforcing(settings):
+        wait_for_a_decision(settings)
+        with serving(Gateways(settings, where.folder)) as opener:
+            through = of_kafka("gateway", opener)
+        with where.gateway(settings, "gateway", f"kafka.target_servers=127.0.0.1:{where.port}") as gateway:
+            through |= of_others("gateway", gateway.address)
+    return _results(direct, through)
+
+
+def peers_settings(where: Ground, name: str) -> Settings:
+    """Return the settings of a deployment with the window of Kafka's test; its topics are made."""
+    return with_sections(where.deployment(name), quota={"window_num": _WINDOW_NUM})
+
+
+def wait_for_a_decision(settings: Settings) -> None:
+    """Wait until the job has decided a request: the first decision takes longer than a client waits."""
+    produce(settings, settings.topics.requests, request_json(1))
+    until(lambda: decisions_of(settings), _SECONDS)
+
+
+def _results(direct: Outcomes, through: Outcomes) -> dict[str, Any]:
+    suites, tests, differences = [], [], []
+    for suite, outcomes in direct.items():
+        at_gateway = {outcome.test: outcome for outcome in through[suite]}
+        names = sorted({outcome.test for outcome in outcomes} | at_gateway.keys())
+        at_broker = {outcome.test: outcome for outcome in outcomes}
+        rows = [_row(suite, name, at_broker.get(name), at_gateway.get(name)) for name in names]
+        tests += rows
+        differences += [row for row in rows if row["broker"] != row["gateway"]]
+        suites.append(
+            {
+                "suite": suite,
+                "tests": len(rows),
+                "pass_at_broker": sum(row["broker"] == "passed" for row in rows),
+                "pass_at_gateway": sum(row["gateway"] == "passed" for row in rows),
+            }
+        )
+    unexplained = [row for row in differences if row["broker"] == "passed" and not row["reason"]]
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "kafka": kafka_version(),
+        "suites": suites,
+        "differences": differences,
+        "tests": tests,
+        "wrong": [f"{row['suite']} {row['test']}: {row['gateway']}: {row['detail']}" for row in unexplained],
+    }
+
+
+def _row(suite: str, test: str, broker: Outcome | None, gateway: Outcome | None) -> dict[str, Any]:
+    words = {"SUCCESSFUL": "passed", "FAILED": "failed", "SKIPPED": "skipped", "ABORTED": "skipped"}
+    return {
+        "suite": suite,
+        "test": test,
+        "broker": words[broker.outcome] if broker else "not run",
+        "gateway": words[gateway.outcome] if gateway else "not run",
+        "reason": REASONS.get((suite, test.partition(" ")[0]), ""),
+        "detail": gateway.detail if gateway else "",
+    }
+
+
+if __name__ == "__main__":
+    run("peers", on_ground(_play), PAGE)

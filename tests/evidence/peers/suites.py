@@ -1,0 +1,243 @@
+"""The suites of other projects: what is fetched, and how it is run."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quota.errors import MutationQuotaError
+from tests.evidence.command import Notify
+from tests.support.checkout import CHECKOUT
+from tests.support.programs import JVM_OPTIONS
+
+_JAVA = Path(__file__).parent / "java"
+JARS = CHECKOUT / ".jars" / "peers"
+"""Kafka's own tests and what they need; `make peers` copies them."""
+
+KAFKA_PYTHON = "kafka-python==3.0.12"
+_KAFKA_VERSION = "4.3.0"
+"""The newest release of brokers that its tests know."""
+_SERVICE = """\
+class ExternalService:
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+
+    def open(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class SpawnedService:
+    pass
+"""
+"""What its fixtures need of a broker that runs already."""
+FRANZ_GO = "v1.22.2"
+_FRANZ_GO = "github.com/twmb/franz-go"
+_SHOWN = 400
+_SECONDS = 3600
+_LOG4J = """\
+appender.console.type=Console
+appender.console.name=console
+appender.console.target=SYSTEM_ERR
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{HH:mm:ss,SSS} %p %c %m%n
+rootLogger.level=ERROR
+rootLogger.appenderRef.console.ref=console
+logger.core.name=kafka
+logger.core.level=ERROR
+logger.all.name=org.apache.kafka
+logger.all.level=ERROR
+"""
+"""Some tests alter the levels of these loggers."""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaSuite:
+    """A class of Kafka's tests, which start their own brokers."""
+
+    name: str
+    """The class in Kafka."""
+    runs: str
+    """The class that is run: its subclass with other addresses, or the class itself."""
+    smoke: str
+    """One of its tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one test."""
+
+    test: str
+    outcome: str
+    """SUCCESSFUL, FAILED, ABORTED or SKIPPED."""
+    detail: str = ""
+
+
+def _subclass(name: str, runs: str, smoke: str) -> JavaSuite:
+    return JavaSuite(name, f"AtGateway${runs}", f"AtGateway${runs}#{smoke}")
+
+
+def _on_cluster(name: str, smoke: str) -> JavaSuite:
+    return JavaSuite(name, name, f"{name}#{smoke}")
+
+
+JAVA = (
+    _subclass("kafka.server.ControllerMutationQuotaTest", "Mutations", "testStrictCreateTopicsRequest"),
+    _subclass("kafka.server.CreateTopicsRequestTest", "Creations", "testValidCreateTopicsRequests"),
+    _subclass("kafka.server.DeleteTopicsRequestTest", "Deletions", "testDeleteTopicsVersions"),
+    _subclass("kafka.api.PlaintextAdminIntegrationTest", "Admins", "testCreateDeleteTopics"),
+    _on_cluster("org.apache.kafka.server.quota.ClientQuotasRequestTest", "testAlterClientQuotasRequest"),
+    _on_cluster("org.apache.kafka.tools.TopicCommandTest", "testCreate(org.apache.kafka.common.test.ClusterInstance)"),
+    _on_cluster("org.apache.kafka.tools.ConfigCommandIntegrationTest", "testUpdateInvalidTopicConfigs"),
+)
+
+
+def kafka_version() -> str:
+    """Return the release of Kafka whose tests these are."""
+    (jar,) = JARS.glob("kafka-tools-*-test.jar")
+    return jar.name.removeprefix("kafka-tools-").removesuffix("-test.jar")
+
+
+def compiled(folder: Path) -> list[str]:
+    """Compile the Java programs, and return the command that runs tests.
+
+    Raises:
+        MutationQuotaError: The jars are missing, or the compiler reports an error.
+    """
+    if not list(JARS.glob("kafka_*-test.jar")):
+        raise MutationQuotaError(f"no jars with Kafka's tests in {JARS}: run make peers")
+    services = folder / "META-INF" / "services"
+    services.mkdir(parents=True)
+    (services / "org.junit.jupiter.api.extension.Extension").write_text("ClusterAtGateway\n")
+    (folder / "log4j2.properties").write_text(_LOG4J)
+    files = [str(file) for file in sorted(_JAVA.glob("*.java"))]
+    command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", f"{JARS}/*"]
+    done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MutationQuotaError(f"javac: {done.stderr}")
+    log = f"-Dlog4j2.configurationFile={folder}/log4j2.properties"
+    return ["java", *JVM_OPTIONS.split(), "-Xmx1g", log, "-cp", f"{folder}:{JARS}/*", "Run"]
+
+
+def in_java(
+    java: Sequence[str], selected: Sequence[str], log: Path, opener: int | None, notify: Notify
+) -> list[Outcome]:
+    """Run classes or methods of tests, at brokers or at the gateways that the program at the port `opener` opens."""
+    environment = dict(os.environ) | ({} if opener is None else {"PEERS_GATEWAYS": str(opener)})
+    outcomes = []
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
+            [*java, *selected], cwd=log.parent, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
+        ) as process,
+    ):
+        for line in process.stdout or ():
+            if line.startswith("PEERS "):
+                outcomes.append(Outcome(**json.loads(line.removeprefix("PEERS "))))
+                notify(f"{outcomes[-1].outcome.lower()}: {outcomes[-1].test} {outcomes[-1].detail}")
+    if process.returncode:
+        raise MutationQuotaError(f"the tests in Java ended with {process.returncode}: {log.read_text()[-2000:]}")
+    return outcomes
+
+
+def in_python(folder: Path, servers: str, log: Path, files: Sequence[str], only: str = "") -> list[Outcome]:
+    """Run kafka-python's integration tests, which its source distribution has, at a cluster.
+
+    Raises:
+        MutationQuotaError: It cannot be installed, or its tests end without results.
+    """
+    source, python = folder / KAFKA_PYTHON.replace("-", "_", 1).replace("==", "-"), folder / "venv" / "bin" / "python"
+    if not source.exists():
+        _run([sys.executable, "-m", "venv", str(python.parents[1])])
+        pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+        _run([*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(folder), KAFKA_PYTHON])
+        (archive,) = folder.glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        _run([*pip, "install", "pytest", "pytest-timeout", f"{source}[lz4,snappy,zstd]"])
+        (source / "test" / "__init__.py").touch()  # it and the next one are not in the distribution
+        (source / "test" / "service.py").write_text(_SERVICE)
+    results = folder / f"{log.stem}.xml"
+    command = [
+        str(python),
+        "-m",
+        "pytest",
+        "-q",
+        "--timeout",
+        "120",
+        "--timeout-method",
+        "signal",
+        f"--junit-xml={results}",
+    ]
+    tests = [f"test/integration/{file}" for file in files]
+    variables = {"KAFKA_URI": f"kafka://{servers}", "KAFKA_VERSION": _KAFKA_VERSION, "KAFKA_ROOT": str(folder)}
+    with log.open("ab") as output:
+        subprocess.run(
+            [*command, *tests, *(["-k", only] if only else [])],
+            cwd=source,
+            env=dict(os.environ) | variables,
+            stdout=output,
+            stderr=output,
+            check=False,
+            timeout=_SECONDS,
+        )
+    if not results.exists():
+        raise MutationQuotaError(f"kafka-python's tests ended without results: {log.read_text()[-2000:]}")
+    return [_of_case(case) for case in ET.parse(results).getroot().iter("testcase")]  # noqa: S314 pytest has written it
+
+
+def _of_case(case: ET.Element) -> Outcome:
+    name = f"{case.get('classname', '').rpartition('.')[2]} {case.get('name')}"
+    for tag, outcome in (("failure", "FAILED"), ("error", "FAILED"), ("skipped", "SKIPPED")):
+        if (found := case.find(tag)) is not None:
+            return Outcome(name, outcome, (found.get("message") or "")[:_SHOWN])
+    return Outcome(name, "SUCCESSFUL")
+
+
+def in_go(folder: Path, servers: str, log: Path, only: str) -> list[Outcome]:
+    """Run franz-go's tests of groups and transactions at a cluster.
+
+    Raises:
+        MutationQuotaError: Go is missing, or the module cannot be fetched.
+    """
+    module = folder / "franz-go"
+    if not module.exists():
+        module.mkdir()
+        _run(["go", "mod", "init", "peers"], module)
+        _run(["go", "get", "-t", f"{_FRANZ_GO}/pkg/kgo@{FRANZ_GO}"], module)
+    variables = {"KGO_SEEDS": servers, "KGO_TEST_RF": "1", "KGO_TEST_RECORDS": "20000"}
+    command = ["go", "test", "-json", "-timeout", "20m", "-run", only, f"{_FRANZ_GO}/pkg/kgo"]
+    with log.open("ab") as errors:
+        done = subprocess.run(
+            command,
+            cwd=module,
+            env=dict(os.environ) | variables,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            check=False,
+            text=True,
+        )
+    outcomes = {"pass": "SUCCESSFUL", "fail": "FAILED", "skip": "SKIPPED"}
+    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    log.open("a").write("".join(event.get("Output", "") for event in events))
+    return [
+        Outcome(event["Test"], outcomes[event["Action"]])
+        for event in events
+        if event.get("Test") and event["Action"] in outcomes
+    ]
+
+
+def _run(command: Sequence[str], folder: Path | None = None) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise MutationQuotaError(f"{command[0]} is not installed") from error
+    if done.returncode:
+        raise MutationQuotaError(f"{' '.join(command)}: {done.stderr[-2000:]}")
