@@ -20,6 +20,7 @@ from tests.evidence.peers import suites
 from tests.evidence.peers.gateways import Gateways, serving
 from tests.evidence.report import as_json, render
 from tests.support.checkout import CHECKOUT
+from tests.support.needs import need
 
 TOO_FAR = 10.0
 """A figure that misses its goal by this factor is a fault, and not the load of the machine."""
@@ -63,8 +64,8 @@ def listed_differences():
     return {re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.split(" | ")[0].strip("| ")) for row in rows if row[:1] == "|"}
 
 
-@pytest.mark.skipif(not suites.JARS.exists(), reason="Kafka's tests are not there; make peers copies them")
 def test_a_test_of_each_class_of_kafka_passes_at_the_gateway(where, spark, tmp_path):
+    need(suites.JARS.exists(), "Kafka's tests are not there (make peers)")
     settings = peers.peers_settings(where, "peers")
     java, log = suites.compiled(tmp_path / "java"), tmp_path / "tests.log"
     with query_of(DeploymentSession.on(spark, settings)):
