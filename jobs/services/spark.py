@@ -87,8 +87,8 @@ def _prepare(settings: Settings, needed: Sequence[str], admin: TopicAdmin, known
 
     A broker that has just started may not know the topic yet.
     """
-    deadline = Deadline(settings.kafka.timeout_seconds)
-    while gone := sorted((known.keys() & set(needed)) - admin.layout().topics.keys()):
+    owned, deadline = known.keys() & set(needed), Deadline(settings.kafka.timeout_seconds)
+    while owned and (gone := sorted(owned - admin.layout().topics.keys())):
         if deadline.has_passed:
             raise TopicGone(
                 f"topic {gone[0]}, which {settings.storage.root} belongs to, was deleted, or this principal may not "
