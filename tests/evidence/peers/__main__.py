@@ -4,6 +4,7 @@ These are Kafka's own tests of KIP-599, of its admin client and of its commands,
 franz-go's tests of groups and transactions. The job decides what the gateway asks.
 """
 
+import re
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.support.waiting import until
 
 PAGE = Path(__file__).with_name("page.md.in")
 _SECONDS = 120
+_METHOD = re.compile(r"\w*")
 _WINDOW_NUM = 10
 """`controller.quota.window.num` of Kafka's test."""
 REASONS = {
@@ -95,9 +97,10 @@ def wait_for_a_decision(settings: Settings) -> None:
 def _results(direct: Outcomes, through: Outcomes) -> dict[str, Any]:
     suites, tests, differences = [], [], []
     for suite, outcomes in direct.items():
-        at_gateway = {outcome.test: outcome for outcome in through[suite]}
-        names = sorted({outcome.test for outcome in outcomes} | at_gateway.keys())
-        at_broker = {outcome.test: outcome for outcome in outcomes}
+        at_broker, at_gateway = (
+            {outcome.test: outcome for outcome in of_side} for of_side in (outcomes, through[suite])
+        )
+        names = sorted(at_broker.keys() | at_gateway.keys())
         rows = [_row(suite, name, at_broker.get(name), at_gateway.get(name)) for name in names]
         tests += rows
         differences += [row for row in rows if row["broker"] != row["gateway"]]
@@ -121,13 +124,12 @@ def _results(direct: Outcomes, through: Outcomes) -> dict[str, Any]:
 
 
 def _row(suite: str, test: str, broker: Outcome | None, gateway: Outcome | None) -> dict[str, Any]:
-    words = {"SUCCESSFUL": "passed", "FAILED": "failed", "SKIPPED": "skipped", "ABORTED": "skipped"}
     return {
         "suite": suite,
         "test": test,
-        "broker": words[broker.outcome] if broker else "not run",
-        "gateway": words[gateway.outcome] if gateway else "not run",
-        "reason": REASONS.get((suite, test.partition(" ")[0]), ""),
+        "broker": broker.outcome if broker else "not run",
+        "gateway": gateway.outcome if gateway else "not run",
+        "reason": REASONS.get((suite, _METHOD.match(test)[0]), ""),
         "detail": gateway.detail if gateway else "",
     }
 

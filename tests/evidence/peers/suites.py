@@ -76,7 +76,7 @@ class Outcome:
 
     test: str
     outcome: str
-    """SUCCESSFUL, FAILED, ABORTED or SKIPPED."""
+    """`passed`, `failed` or `skipped`."""
     detail: str = ""
 
 
@@ -141,7 +141,7 @@ def in_java(
         for line in process.stdout or ():
             if line.startswith("PEERS "):
                 outcomes.append(Outcome(**json.loads(line.removeprefix("PEERS "))))
-                notify(f"{outcomes[-1].outcome.lower()}: {outcomes[-1].test} {outcomes[-1].detail}")
+                notify(f"{outcomes[-1].outcome}: {outcomes[-1].test} {outcomes[-1].detail}")
     if process.returncode:
         raise MutationQuotaError(f"the tests in Java ended with {process.returncode}: {log.read_text()[-2000:]}")
     return outcomes
@@ -195,10 +195,10 @@ def in_python(folder: Path, servers: str, log: Path, files: Sequence[str], only:
 
 def _of_case(case: ET.Element) -> Outcome:
     name = f"{case.get('classname', '').rpartition('.')[2]} {case.get('name')}"
-    for tag, outcome in (("failure", "FAILED"), ("error", "FAILED"), ("skipped", "SKIPPED")):
+    for tag, outcome in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         if (found := case.find(tag)) is not None:
             return Outcome(name, outcome, (found.get("message") or "")[:_SHOWN])
-    return Outcome(name, "SUCCESSFUL")
+    return Outcome(name, "passed")
 
 
 def in_go(folder: Path, servers: str, log: Path, only: str) -> list[Outcome]:
@@ -224,9 +224,10 @@ def in_go(folder: Path, servers: str, log: Path, only: str) -> list[Outcome]:
             check=False,
             text=True,
         )
-    outcomes = {"pass": "SUCCESSFUL", "fail": "FAILED", "skip": "SKIPPED"}
+    outcomes = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    log.open("a").write("".join(event.get("Output", "") for event in events))
+    with log.open("a") as output:
+        output.writelines(event.get("Output", "") for event in events)
     return [
         Outcome(event["Test"], outcomes[event["Action"]])
         for event in events

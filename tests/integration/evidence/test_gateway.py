@@ -73,7 +73,7 @@ def test_a_test_of_each_class_of_kafka_passes_at_the_gateway(where, spark, tmp_p
         with serving(Gateways(settings, tmp_path)) as opener:
             for suite in suites.JAVA:
                 outcomes = suites.in_java(java, [suite.smoke], log, opener, print)
-                assert {outcome.outcome for outcome in outcomes} == {"SUCCESSFUL"}, outcomes
+                assert {outcome.outcome for outcome in outcomes} == {"passed"}, outcomes
 
 
 def test_the_gateway_is_not_far_from_the_goals_of_its_cost(where):

@@ -19,6 +19,10 @@ import org.junit.platform.launcher.core.LauncherFactory;
 public final class Run implements TestExecutionListener {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int SHOWN = 400;
+    private static final Map<TestExecutionResult.Status, String> WORDS = Map.of(
+        TestExecutionResult.Status.SUCCESSFUL, "passed",
+        TestExecutionResult.Status.FAILED, "failed",
+        TestExecutionResult.Status.ABORTED, "skipped");
 
     private TestPlan plan;
 
@@ -43,13 +47,13 @@ public final class Run implements TestExecutionListener {
     public void executionFinished(TestIdentifier test, TestExecutionResult result) {
         boolean failed = result.getStatus() != TestExecutionResult.Status.SUCCESSFUL;
         if (test.isTest() || failed) {
-            print(test, result.getStatus().name(), result.getThrowable().map(String::valueOf).orElse(""));
+            print(test, WORDS.get(result.getStatus()), result.getThrowable().map(String::valueOf).orElse(""));
         }
     }
 
     @Override
     public void executionSkipped(TestIdentifier test, String reason) {
-        print(test, "SKIPPED", reason);
+        print(test, "skipped", reason);
     }
 
     private void print(TestIdentifier test, String outcome, String detail) {
@@ -65,12 +69,13 @@ public final class Run implements TestExecutionListener {
         }
     }
 
-    /** Returns the name of a test's method, with its arguments if it has any. */
+    /** Returns the name of a test's method, with what distinguishes its invocations: each counts. */
     private String name(TestIdentifier test) {
         String method = test.getSource()
             .filter(MethodSource.class::isInstance)
             .map(source -> ((MethodSource) source).getMethodName())
             .orElse(test.getDisplayName());
-        return test.getDisplayName().startsWith(method) ? method : method + " " + test.getDisplayName();
+        String shown = test.getDisplayName().replace("()", "");
+        return shown.startsWith(method) ? shown : method + " " + shown;
     }
 }
