@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier_ledger import AppliedOffset, Ledger
 from quota.kafka.librdkafka import client_config, cluster_errors
+from quota.kafka.producers import RecordProducer
 from quota.kafka.reading import (
     Partition,
     Skipped,
@@ -285,24 +286,15 @@ class Applier:
         charged = [each for each in expired if sum(each.decision.charged) and each.decision.source.topic == topic]
         if not charged:
             return
-        failed: list[object] = []
         try:
-            producer = Producer(client_config(self._settings.kafka.connection))
+            records = RecordProducer(client_config(self._settings.kafka.connection))
             for admitted in charged:
-                producer.produce(
-                    topic,
-                    codec.encode(admitted.decision.request.withdrawal),
-                    admitted.key,
-                    admitted.decision.source.partition,
-                    on_delivery=lambda error, _: failed.append(error) if error else None,
-                )
-            if producer.flush(self._settings.kafka.timeout_seconds):
-                failed.append("no answer in time")
-        except (BufferError, KafkaException) as error:
-            failed.append(error)
-        if failed:
+                withdrawal = codec.encode(admitted.decision.request.withdrawal)
+                records.send(topic, withdrawal, admitted.key, partition=admitted.decision.source.partition)
+            records.flush(self._settings.kafka.timeout_seconds)
+        except KafkaException as error:
             _log.warning(
-                "what had expired before it was started may stay charged: cannot write %s: %s", topic, failed[0]
+                "what had expired before it was started may stay charged: cannot write %s: %s", topic, error.args[0]
             )
 
     def _note_deletions(self, decisions: Sequence[_AdmittedDecision]) -> None:

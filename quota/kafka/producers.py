@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+_BY_KEY = -1
+"""The partition of a record whose key determines it (librdkafka's `RD_KAFKA_PARTITION_UA`)."""
 _QUEUE_FULL_SECONDS = 0.1
 _FLUSH_SECONDS = 0.1
 """The time of one call of librdkafka, during which Python handles no signal."""
@@ -38,17 +40,18 @@ _LATEST_POSITIONS = 1000
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
 
 
-def produce(
+def produce(  # noqa: PLR0913, PLR0917 as `Producer.produce`
     producer: Producer,
     topic: str,
     value: bytes | None,
     key: bytes | None,
     on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
+    partition: int = _BY_KEY,
 ) -> None:
-    """Enqueue a record, waiting while the queue is full."""
+    """Enqueue a record, waiting while the queue is full; without a partition, its key determines that."""
     while True:
         try:
-            producer.produce(topic, value, key, on_delivery=on_delivery)
+            producer.produce(topic, value, key, partition, on_delivery=on_delivery)
         except BufferError:
             producer.poll(_QUEUE_FULL_SECONDS)
         else:
@@ -71,6 +74,7 @@ class RecordProducer:
         value: bytes | None,
         key: bytes | None = None,
         on_delivered: Callable[[Message], None] | None = None,
+        partition: int = _BY_KEY,
     ) -> None:
         """Enqueue a record, waiting while the queue is full; `on_delivered` is called if it is acknowledged."""
 
@@ -84,7 +88,7 @@ class RecordProducer:
 
         self._raise_error()
         try:
-            produce(self.producer, topic, value, key, on_delivery)
+            produce(self.producer, topic, value, key, on_delivery, partition)
         except KafkaException as error:
             self._error = error.args[0]
             raise
