@@ -96,7 +96,7 @@ def test_a_plain_text_client_and_one_without_a_tls_hello_are_disconnected(secure
 
 def test_a_client_that_aborts_its_tls_hello_leaves_no_connection(secure):
     """A hundred of them; another client is served, and leaves none either."""
-    before = secure.gateway.descriptors()
+    before = secure.gateway.sockets()
     for _ in range(100):
         with secure.gateway.connect() as client:
             client.sendall(bytes.fromhex("160301020001000001fc0303"))
