@@ -1,11 +1,13 @@
 """Brokers of the tests: one with all listeners and an authorizer; its certificates, and the documented ACLs."""
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from confluent_kafka.admin import (
@@ -264,16 +266,15 @@ _CLUSTER = ("BROKER", "kafka-cluster", "LITERAL")
 
 def documented_acls():
     """Return the ACLs of each principal, from the commands in docs/explanation/security.md."""
-    acls = {}
-    for line in _SECURITY_PAGE.read_text().splitlines():
-        if line.startswith("acls "):
-            words = [word for word in shlex.split(line)[1:] if word != "--cluster"]
-            options = list(zip(words[::2], words[1::2], strict=True))
-            given = {name.removeprefix("--"): value for name, value in options}
-            kinds = {"topic", "group", "transactional-id"} & given.keys()
-            pattern = given.get("resource-pattern-type", "literal").upper()
-            where = next(((kind.replace("-", "_").upper(), given[kind], pattern) for kind in kinds), _CLUSTER)
-            operations = [_OPERATIONS[value] for name, value in options if name == "--operation"]
-            principal = given["allow-principal"].removeprefix("User:")
-            acls.setdefault(principal, []).extend((*where, operation) for operation in operations)
+    acls, page = {}, _SECURITY_PAGE.read_text()
+    (group,) = re.findall(r'^group="(.*)"$', page, re.MULTILINE)
+    for line in page.splitlines():
+        if line.startswith("acl "):
+            _, principal, operations, *words = shlex.split(line.replace("$group", group), comments=True)
+            pattern = "PREFIXED" if "prefixed" in words else "LITERAL"
+            kinds = {f"--{kind}": kind.replace("-", "_").upper() for kind in ("topic", "group", "transactional-id")}
+            named = [(kinds[kind], name, pattern) for kind, name in pairwise(words) if kind in kinds]
+            acls.setdefault(principal, []).extend(
+                (*where, _OPERATIONS[operation]) for where in named or [_CLUSTER] for operation in operations.split()
+            )
     return acls

@@ -134,7 +134,7 @@ def test_a_service_gets_its_own_secret_as_a_file_and_no_secret_in_its_environmen
     assert all(secret.startswith(f"mutation-quota-{name}-") for secret in secrets.values())
     kafka = settings(everything, name).kafka
     assert kafka.sasl_username == name
-    assert f"--allow-principal User:{name} " in SECURITY  # the page has its ACLs
+    assert f"\nacl {name} " in SECURITY  # the page has its ACLs
     assert kafka.security.sasl_password == "secret"  # noqa: S105 of the test's file
     environment = [variable["name"] for variable in container(everything, name).get("env", [])]
     assert environment == (["MUTATION_QUOTA__OBSERVE__GROUP"] if name == "observe" else [])
