@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.commands import command_pages, overview
-from conf.docs.markdown import with_sections
+from conf.docs.figures import DOCS, FIGURE, with_figures
+from conf.docs.markdown import SECTION, with_sections
 from conf.docs.messages import JARS, messages_text
 from conf.docs.records import record_sections, schema_files
 from conf.docs.settings import CHART_SCHEMA, chart_schema, settings_sections
 from conf.docs.tables import column_sections, metric_table, topic_commands, topic_table
 from quota.wire.schemas import MESSAGES
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCHEMAS = DOCS.parent / "schemas" / "json"
 
 
@@ -30,10 +30,9 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 
 def pages() -> dict[Path, str]:
     """Return the current text of the pages and of the schemas, by path; without the jars, not of Kafka's."""
-    texts = {
-        DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
-        for name, sections in generated().items()
-    }
+    texts = {page: page.read_text(encoding="utf-8") for page in (*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md"))}
+    texts |= {DOCS / name: with_sections(texts[DOCS / name], sections) for name, sections in generated().items()}
+    texts = {page: with_figures(text) for page, text in texts.items() if FIGURE.search(text) or SECTION.search(text)}
     texts |= {DOCS / name: f"{text.strip()}\n" for name, text in command_pages().items()}
     texts |= {SCHEMAS / name: text for name, text in schema_files().items()} | {CHART_SCHEMA: chart_schema()}
     return texts | ({MESSAGES: messages_text()} if JARS.exists() else {})

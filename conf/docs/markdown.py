@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_SECTION = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
+SECTION = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 
 
 def with_sections(page: str, sections: Mapping[str, str]) -> str:
@@ -12,7 +12,7 @@ def with_sections(page: str, sections: Mapping[str, str]) -> str:
     Raises:
         KeyError: the page has a section that is not generated.
     """
-    return _SECTION.sub(lambda match: f"{match[1]}\n{sections[match[2]].strip()}\n\n{match[3]}", page)
+    return SECTION.sub(lambda match: f"{match[1]}\n{sections[match[2]].strip()}\n\n{match[3]}", page)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -194,7 +194,7 @@ class SparkSettings(Section):
     """Folder of jars that Spark does not contain: Delta, and the connector to Kafka. Empty for those installed."""
 
     class_archives: str = ""
-    """Folder of class archives, with which a job starts in two thirds of the time; empty: none.
+    """Folder of class archives, with which a job starts faster; empty: none.
 
     A job writes its archive (200 MB) when it is stopped and has none for these jars and this Java.
     """

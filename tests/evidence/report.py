@@ -1,6 +1,7 @@
 """Pages of results: a template with values and tables from the JSON that a program printed.
 
-A template is Markdown with fields in double braces. A path names keys of objects and numbers of lists, joined by dots.
+A template is Markdown with fields in double braces. A path joins by dots keys of objects, numbers of items of a list,
+and first values of its rows.
 
     {{kills.count}}                          a value, in the form of `shown`
     {{kills.seconds:.1f}}                    a value with a format of Python's
@@ -81,8 +82,18 @@ def _at(path: str, results: Any) -> Any:
     """Return the value at a path."""
     value = results
     for name in path.split("."):
-        value = value[int(name)] if isinstance(value, Sequence) else value[name]
+        value = _item(value, name) if isinstance(value, Sequence) else value[name]
     return value
+
+
+def _item(items: Sequence[Any], name: str) -> Any:
+    """Return an item of a list: by its number, or the first row that begins with a name."""
+    if name.isdigit():
+        return items[int(name)]
+    for row in items:
+        if isinstance(row, Mapping) and next(iter(row.values())) == name:
+            return row
+    raise LookupError(f"no row {name}")
 
 
 def _rows(value: Any) -> Sequence[Mapping[str, Any]]:

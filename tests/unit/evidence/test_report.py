@@ -27,6 +27,10 @@ def test_a_field_that_the_results_do_not_have_is_named(field):
         render(f"{{{{{field}}}}}", RESULTS)
 
 
+def test_a_row_is_found_by_its_first_value():
+    assert render("{{kills.steps.offsets.hit}} of {{kills.count}}", RESULTS) == "1,234 of 1,270"
+
+
 def test_nothing_is_written_if_a_value_is_missing(tmp_path):
     template = tmp_path / "page.md.in"
     template.write_text("{{kills.none}}")

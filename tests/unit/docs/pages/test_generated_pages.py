@@ -6,11 +6,13 @@ import pytest
 from typer.main import get_command
 
 from conf.docs.__main__ import DOCS, pages
+from conf.docs.figures import FIGURE, with_figures
 from conf.docs.markdown import table
 from jobs.cli.program import app
 from quota.kafka.topics.preparation import faults
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings
+from tests.evidence.report import TemplateError
 from tests.support.described_topics import described_topic
 
 SETTINGS = (DOCS / "reference" / "settings.md").read_text()
@@ -22,6 +24,30 @@ TOPICS = (DOCS / "reference" / "topics.md").read_text()
 def test_generated_pages_are_current(page):
     """`make references` updates it."""
     assert pages()[page] == page.read_text()
+
+
+def test_a_figure_is_what_the_evidence_has_and_a_wrong_path_is_an_error():
+    assert (
+        with_figures("9,9<!-- performance: sections.start.0.unit -->") == "s<!-- performance: sections.start.0.unit -->"
+    )
+    assert (
+        with_figures("on `x`<!-- chaos: versions.python:.4 --> and 5 s")
+        == "on `3.11`<!-- chaos: versions.python:.4 --> and 5 s"
+    )
+    with pytest.raises(TemplateError, match="no row p50"):
+        with_figures("150<!-- performance: sections.latency.p50.median -->")
+
+
+MEASURED = re.compile(r"(?<![\w.-])\d[\d,.]* ?(?:ms|s|µs|[KMG]i?B|%|per second|times)\b")
+
+
+def test_a_figure_next_to_a_link_to_its_evidence_is_generated():
+    """Evidence has it from its program; decisions, and pages of programs that are gone, are records of their day."""
+    pages = [page for page in DOCS.rglob("*.md") if not {"evidence", "decisions"} & set(page.relative_to(DOCS).parts)]
+    lines = [line for page in pages for line in re.split(r"\n\n|(?<=\|)\n", page.read_text())]
+    quoting = [line for line in lines if re.search(r"\]\([./]*evidence/(?!index|records|experiment).*\.md", line)]
+    assert sum(bool(FIGURE.search(line)) for line in quoting) >= 3
+    assert [(line, found) for line in quoting if (found := MEASURED.findall(FIGURE.sub("", line)))] == []
 
 
 def test_each_setting_has_a_row():
