@@ -1,7 +1,8 @@
 """Generates the reference of the command line from the Typer app."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import typer
@@ -11,13 +12,14 @@ from conf.docs.markdown import code, sentence, table
 from jobs.cli.groups import range_text
 from jobs.cli.program import EXIT_CODES, SECTIONS, app
 
-_PROGRAM = "mutation-quota"
 _TABLES = (
     "On a terminal, a table that is too wide lacks its least important columns, and names them below; if it is still "
     "too wide, each row is a list of all its values. Times are to the second, and without today's date. Into a file or "
     "a pipe, each row is one line, and times are whole. Less important columns without a value are left out. Programs "
     "read `--output json`."
 )
+_SEVERAL = 4
+"""The number of commands from which an option that they share is described once."""
 _ROOT: Any = get_command(app)
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
@@ -29,8 +31,13 @@ def overview() -> Iterator[str]:
         summaries = (_PARAGRAPHS.split(_ROOT.commands[name].help or "")[0] for name in commands)
         links = (f"[`{name}`](commands/{section.lower()}.md#{name})" for name in commands)
         yield from table(("command", "does"), zip(links, map(sentence, summaries), strict=True))
-    yield from ("", "## Options before the command", "")
-    yield from _option_table(_options(_ROOT))
+    yield from ("", "## Common options", "", "Before or after any command:", "")
+    anywhere, of_program = _root_options()
+    yield from map(_item, anywhere)
+    yield from ("", "After the commands that list them:", "")
+    yield from map(_item, _common_options())
+    yield from ("", "Without a command:", "")
+    yield from map(_item, of_program)
     yield from ("", "## Exit codes", "")
     yield from table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
     yield from ("", "## Tables", "", _TABLES)
@@ -46,43 +53,68 @@ def command_pages() -> Mapping[str, str]:
 
 def _introduction(section: str) -> Iterator[str]:
     yield from (f"# Commands: {section.lower()}", "")
-    yield "[The command line](../commands.md) has all commands, their exit codes and the options before a command."
+    yield "[Common options](../commands.md#common-options) are described once, and so are the exit codes."
 
 
 def _commands(names: Iterable[str]) -> Iterator[str]:
-    common = {_identity(option) for option in _options(_ROOT)}
+    common = set(map(_item, _common_options()))
+    for path, command in _paths(names):
+        level = "##" if path in names else "###"
+        yield from ("", f"{level} {path}", "")
+        yield from _text(command.help) if _is_group(command) else _command(command, common)
+
+
+def _paths(names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield groups and commands, each with its full name."""
     for name in names:
         command = _ROOT.commands[name]
-        yield from ("", f"## {name}", "")
-        if not _is_group(command):
-            yield from _command(name, command, common)
-            continue
-        yield from _text(command.help)
-        for inner, subcommand in command.commands.items():
+        yield name, command
+        for inner, subcommand in command.commands.items() if _is_group(command) else ():
             if not subcommand.hidden:
-                yield from ("", f"### {name} {inner}", "")
-                yield from _command(f"{name} {inner}", subcommand, common)
+                yield f"{name} {inner}", subcommand
+
+
+def _root_options() -> tuple[list[Any], list[Any]]:
+    """Return the options of the program that commands have as well, and those that only it has."""
+    shared = {_item(option) for _, command in _paths(_ROOT.commands) for option in _options(command)}
+    options = _options(_ROOT)
+    return [option for option in options if _item(option) in shared], [
+        option for option in options if _item(option) not in shared
+    ]
+
+
+def _common_options() -> list[Any]:
+    """Return the options that several commands have in the same form, the most frequent first."""
+    anywhere = {_item(option) for option in _root_options()[0]}
+    options: dict[str, Any] = {}
+    counts: Counter[str] = Counter()
+    for _, command in _paths(_ROOT.commands):
+        for option in _options(command):
+            options.setdefault(_item(option), option)
+            counts[_item(option)] += 1
+    return [options[item] for item, count in counts.most_common() if count >= _SEVERAL and item not in anywhere]
 
 
 def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types of commands
     return hasattr(command, "commands")
 
 
-def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
-    arguments = " ".join(_argument_name(param) for param in command.params if param.param_type_name == "argument")
-    yield from ("```text", " ".join(filter(None, (_PROGRAM, path, "[OPTIONS]", arguments))), "```", "")
+def _command(command: Any, common: Collection[str]) -> Iterator[str]:  # noqa: ANN401
+    text, _, examples = (command.epilog or "").rpartition("Examples:")
     yield from _text(command.help)
-    yield from _arguments(command)
-    options = _options(command)
-    yield from _option_table([option for option in options if _identity(option) not in common])
-    if shared := [option.opts[0] for option in options if _identity(option) in common]:
-        before = "[before the command](../commands.md#options-before-the-command)"
-        yield from ("", f"Also {', '.join(map(code, shared))}, as {before}.")
-    if command.epilog:
-        text, _, examples = command.epilog.rpartition("Examples:")
-        yield ""
-        yield from _text(text) if text.strip() else ()
-        yield from ("Examples:", "", "```text", *filter(None, examples.splitlines()), "```", "")
+    yield from _text(text) if text.strip() else ()
+    if examples:
+        yield from ("```text", *filter(None, examples.splitlines()), "```", "")
+    yield from (
+        f"- {code(_argument_name(param))}: {sentence(param.help or '')}"
+        for param in command.params
+        if param.param_type_name == "argument"
+    )
+    anywhere = {_item(option) for option in _root_options()[0]}
+    options = [option for option in _options(command) if _item(option) not in anywhere]
+    yield from (_item(option) for option in options if _item(option) not in common)
+    if also := [code(option.opts[0]) for option in options if _item(option) in common]:
+        yield f"- Common: {', '.join(also)}."
 
 
 def _text(text: str | None) -> Iterator[str]:
@@ -97,15 +129,6 @@ def _text(text: str | None) -> Iterator[str]:
             yield from (sentence(paragraph), "")
 
 
-def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
-    params = [param for param in command.params if param.param_type_name == "argument"]
-    if params:
-        yield from table(
-            ("argument", "meaning"), ((code(_argument_name(param)), sentence(param.help or "")) for param in params)
-        )
-        yield ""
-
-
 def _options(command: Any) -> list[Any]:  # noqa: ANN401
     parameters = command.get_params(typer.Context(command))
     return [parameter for parameter in parameters if _is_option(parameter) and "--help" not in parameter.opts]
@@ -115,34 +138,28 @@ def _is_option(parameter: Any) -> bool:  # noqa: ANN401
     return bool(parameter.param_type_name == "option" and not parameter.hidden)
 
 
-def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
-    """Return the name and help of an option, because a name can have two meanings, such as `--topic`."""
-    return option.opts[0], option.help or ""
+def _item(option: Any) -> str:  # noqa: ANN401
+    """Return the line of a list that describes an option."""
+    names = ", ".join((*option.opts, *option.secondary_opts))
+    value, notes = _value(option)
+    notes += [f"default {code(default)}"] if (default := _default_text(option)) else []
+    head = code(f"{names} {value}".strip())
+    noted = f" ({', '.join(notes)})" if notes else ""
+    return f"- {head}{noted}: {sentence(option.help or '')}"
 
 
-def _option_table(options: Sequence[Any]) -> Iterator[str]:
-    head = ("option", "value", "default", "meaning")
-    rows = (
-        (_names(option), _value(option), code(_default_text(option)), sentence(option.help or "")) for option in options
-    )
-    if options:
-        yield from table(head, rows)
-
-
-def _names(option: Any) -> str:  # noqa: ANN401
-    return ", ".join(code(name) for name in (*option.opts, *option.secondary_opts))
-
-
-def _value(option: Any) -> str:  # noqa: ANN401
+def _value(option: Any) -> tuple[str, list[str]]:  # noqa: ANN401
+    """Return the value of an option, and notes about it."""
     if option.is_flag:
-        return ""
+        return "", []
     kind = option.type_descriptor
     if kind.is_choice:
-        name = ", ".join(code(str(getattr(choice, "value", choice))) for choice in kind.choices)
+        name = "|".join(str(getattr(choice, "value", choice)) for choice in kind.choices)
     else:
-        name = code(option.metavar or ("FILE" if kind.is_path else {int: "N"}.get(kind.annotation, "TEXT")))
-    notes = [range_text(option), "repeatable" if option.multiple else "", "**required**" if option.required else ""]
-    return ", ".join(filter(None, (name, *notes)))
+        name = option.metavar or ("FILE" if kind.is_path else {int: "N"}.get(kind.annotation, "TEXT"))
+    repeatable = option.multiple and "Repeatable" not in (option.help or "")
+    notes = ["**required**" if option.required else "", range_text(option), "repeatable" if repeatable else ""]
+    return name, list(filter(None, notes))
 
 
 def _argument_name(parameter: Any) -> str:  # noqa: ANN401

@@ -5,7 +5,7 @@ The description of a field is its docstring in the struct.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec.inspect import DictType, ListType, NoneType, Type, UnionType, VarTupleType, multi_type_info, type_info
@@ -20,7 +20,7 @@ from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
 from schemas.columns import meanings
 
-_LARGE = {2**31 - 1, 2**15 - 1, 253_402_300_799_999}
+_LARGE = {2**63 - 1, 2**31 - 1, 2**15 - 1, 253_402_300_799_999}
 """Bounds that come from types only, and are not printed."""
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -99,7 +99,7 @@ def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dic
     structs = {struct.__name__: struct for info in multi_type_info(records) for struct in _structs(info)}
     for name, definition in definitions.items():
         if "description" in definition:
-            definition["description"] = _to_sentence(definition["description"])
+            definition["description"] = to_sentence(definition["description"])
         if name in structs:
             if written_by_others:
                 _allow_nulls(definition["properties"], structs[name])
@@ -139,41 +139,60 @@ def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Str
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
     described = (meanings(_SAME_FIELDS[struct]) if struct in _SAME_FIELDS else {}) | meanings(struct)
     for field in msgspec.structs.fields(struct):
-        properties[field.encode_name]["description"] = _to_sentence(described[field.name])
+        properties[field.encode_name]["description"] = to_sentence(described[field.name])
 
 
-def _to_sentence(text: str) -> str:
+def to_sentence(text: str) -> str:
     """Return a docstring or a comment as one line, with JSON's null for None."""
     sentence = " ".join(text.split()).replace("`", "").replace("None", "null")
     return sentence[0].upper() + sentence[1:]
 
 
+Row: TypeAlias = tuple[str, str, str]
+"""A field of a record: its path, its type and presence, and its meaning."""
+
+
 def record_sections() -> dict[str, str]:
     """Return the generated section of each record, by the name of its schema."""
-    return {name: "\n".join(_record(schema)) for name, schema in record_schemas().items()}
+    described: dict[Row, str] = {}
+    return {name: "\n".join(_record(name, schema, described)) for name, schema in record_schemas().items()}
 
 
-def _record(schema: Mapping[str, Any]) -> Iterator[str]:
-    definitions = schema["$defs"]
-    kinds = [kind["$ref"].rpartition("/")[2] for kind in schema.get("oneOf", ())]
-    if not kinds:
-        yield from _fields(schema, definitions)
-    for name in kinds:
-        definition = definitions[name]
-        yield from ("", f"**{definition['title']}.** {sentence(definition['description'])}", "")
-        yield from _fields(definition, definitions)
+def field_meanings(name: str) -> dict[str, str]:
+    """Return the meaning of each field of a record, by its path; of all kinds of a record of the quota log."""
+    schema = record_schemas()[name]
+    rows = (row for record in _kinds(schema) for row in _rows(record, schema["$defs"]))
+    return {path: meaning for path, _, meaning in reversed(list(rows))}
 
 
-def _fields(record: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[str]:
-    head = ("field", "type", "", "meaning")
-    yield from table(head, _rows(record, definitions))
+def _kinds(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [schema["$defs"][kind["$ref"].rpartition("/")[2]] for kind in schema.get("oneOf", ())] or [schema]
 
 
-def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, ...]]:
+def _record(name: str, schema: Mapping[str, Any], described: dict[Row, str]) -> Iterator[str]:
+    for record in _kinds(schema):
+        if record is not schema:
+            yield from ("", f"**{record['title']}.** {sentence(record['description'])}", "")
+        rows = list(_rows(record, schema["$defs"]))
+        yield from table(
+            ("field", "type", "meaning"),
+            ((code(path), kind, sentence(text)) for path, kind, text in rows if (path, kind, text) not in described),
+        )
+        for other in dict.fromkeys(described[row] for row in rows if row in described):
+            same = {path for path, *_ in (row for row in rows if described.get(row) == other)}
+            outer = (path for path in same if path.rpartition(".")[0].removesuffix("[]") not in same)
+            fields = ", ".join(map(code, sorted(outer, key=[path for path, *_ in rows].index)))
+            yield from ("", f"As {'above' if other == name else f'in a [{other}](#{other})'}: {fields}.")
+        described |= {row: name for row in rows if row not in described}
+
+
+def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], within: str = "") -> Iterator[Row]:
     required = set(record.get("required", ()))
     for name, field in record["properties"].items():
         kind, inner, several = _type(field, definitions)
-        yield code(within + name), kind, _presence(name, field, required), sentence(field.get("description", ""))
+        presence = _presence(name, field, required)
+        shown = f"{kind.removesuffix(' or null')}, {presence}" if presence else kind
+        yield within + name, shown, field.get("description", "")
         if inner is not None:
             yield from _rows(inner, definitions, f"{within}{name}{'[]' if several else ''}.")
 
@@ -217,7 +236,7 @@ def _range(field: Mapping[str, Any]) -> str:
 
 def _presence(name: str, field: Mapping[str, Any], required: set[str]) -> str:
     if name in required:
-        return "required"
+        return ""
     default = field.get("default")
     if default is None or default in ([], {}):
         return "optional"

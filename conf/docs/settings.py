@@ -16,6 +16,7 @@ _SETTINGS = re.compile(r'(^    "settings": \{[^{]*"properties": \{\n).*?(\n     
 _FOR_PEOPLE = {"title", "default", "description", "format", "writeOnly"}
 _NO_SECRET = {"anyOf": [{"pattern": r"[._-](file|location|provider)$"}, {"not": {"pattern": SECRET_NAME}}]}
 
+_UNITS = {"_seconds": "seconds", "_bytes": "bytes", "_chars": "characters"}
 READ_BY = {
     "kafka": "all programs that connect to Kafka",
     "target": "`gateway`, `applier`, `QuotaAdminClient`, `quotas push|pull|drift`, "
@@ -45,7 +46,6 @@ READ_BY = {
 }
 """The programs that read each section."""
 
-_UNITS = {"_seconds": "s", "_bytes": "bytes", "_chars": "characters"}
 MASKED = "password"
 
 
@@ -55,23 +55,28 @@ def settings_sections() -> Iterator[str]:
     for name, reference in schema["properties"].items():
         section = schema["$defs"][reference["$ref"].rpartition("/")[2]]
         yield from ("", f"### [{name}]", "", sentence(section["description"]), "", f"Read by: {READ_BY[name]}.", "")
-        head = ("setting", "type", "unit", "default", "allowed", "description")
+        if name == "target":
+            first, *_, last = map(code, section["properties"])
+            yield f"Its keys are those of [`[kafka]`](#kafka) from {first} to {last}."
+            continue
+        head = ("setting", "default", "values", "description")
         yield from table(head, (_row(name, key, field) for key, field in section["properties"].items()))
 
 
 def _row(section: str, key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
     unit = next((unit for suffix, unit in _UNITS.items() if key.endswith(suffix)), "")
-    default = "as `[kafka]`, if `[target]` is empty" if section == "target" else _default(field["default"])
-    return code(f"{section}.{key}"), _type(field), unit, default, _allowed(field), sentence(field["description"])
+    values = ", ".join(filter(None, (_type(field), unit, _allowed(field))))
+    return code(f"{section}.{key}"), _default(field["default"]), values, sentence(field["description"])
 
 
 def _type(field: Mapping[str, Any]) -> str:
+    """Return the type of a setting; empty if its default and values show it."""
     kind: str = field["type"]
     if kind == "array":
-        return f"list of {field['items']['type']}s"
+        return "list"
     if kind == "object":
-        return f"table of {_type(field['additionalProperties'])}s"
-    return "secret" if field.get("format") == MASKED else kind
+        return f"table of {_type(field['additionalProperties']) or field['additionalProperties']['type']}s"
+    return "secret" if field.get("format") == MASKED else ""
 
 
 def _default(value: object) -> str:

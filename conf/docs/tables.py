@@ -3,25 +3,35 @@
 import re
 from collections.abc import Iterator
 
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from conf.docs.markdown import code, sentence, table
-from jobs.metrics.families import METRICS
+from conf.docs.records import field_meanings, to_sentence
+from jobs.metrics.families import METRICS, Metric
 from quota.kafka.topics.preparation import replicated
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings
 from schemas import tables
 
-_METRIC_HEAD = ("metric", "kind", "unit", "labels", "meaning")
+_COUNTED = {"batches", "brokers", "failures", "times"}
+"""Units of metrics that are a number without a unit."""
+_METRIC_HEAD = ("metric", "kind, labels", "meaning")
 
 
 def metric_table() -> Iterator[str]:
     """Yield a table of all metrics, in the order of their definitions."""
     rows = (
-        (code(metric.name), metric.kind, metric.unit, ", ".join(map(code, metric.labels)), metric.meaning)
+        (code(metric.name), ", ".join((metric.kind, *map(code, metric.labels))), metric.meaning + _unit(metric))
         for metric in METRICS
     )
     return table(_METRIC_HEAD, rows)
+
+
+def _unit(metric: Metric) -> str:
+    """Return the unit of a metric, if neither its name nor its meaning has it."""
+    word = metric.unit.partition(" ")[0]
+    long = {"s": "seconds"}.get(word, word)
+    return "" if long in metric.name or long in metric.meaning or metric.unit in _COUNTED else f" [{metric.unit}]"
 
 
 _SERVERS = "kafka-1:9092"
@@ -65,36 +75,36 @@ def topic_commands() -> Iterator[str]:
 
 
 _TABLES = {
-    "decisions": tables.DECISIONS,
-    "dead_letters": tables.DEAD_LETTERS,
-    "quota_changes": tables.QUOTA_CHANGES,
+    "decisions": (tables.DECISIONS, "decision"),
+    "dead_letters": (tables.DEAD_LETTERS, "dead-letter"),
+    "quota_changes": (tables.QUOTA_CHANGES, "quota-log"),
 }
-_UNIT = re.compile(r"(?P<meaning>.*) \[(?P<unit>[^\]]+)\]")
+"""The columns of each Delta table, and the record that has most of them as fields."""
+
+_UNIT = re.compile(r" \[[^\]]+\]$")
 
 
 def column_sections() -> dict[str, str]:
-    """Return the table of the columns of each Delta table, by its name."""
-    head = ("column", "type", "unit", "meaning")
-    return {name: "\n".join(table(head, list(_rows(schema)))) for name, schema in _TABLES.items()}
+    """Return the columns of each Delta table, by its name: all types, and the meanings that its record has not."""
+    return {name: "\n".join(_columns(schema, record)) for name, (schema, record) in _TABLES.items()}
 
 
-def _rows(schema: StructType, within: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Yield a row for each column, followed by the fields in it."""
+def _columns(schema: StructType, record: str) -> Iterator[str]:
+    width = max(len(field.name) for field in schema)
+    yield from ("```text", *(f"{field.name:{width}}  {field.dataType.simpleString()}" for field in schema), "```", "")
+    same = {(name, _UNIT.sub("", meaning)) for name, meaning in field_meanings(record).items()}
+    rows = [(name, text) for name, text in _rows(schema) if (name, to_sentence(_UNIT.sub("", text))) not in same]
+    yield from table(("column", "meaning"), ((code(name), sentence(meaning)) for name, meaning in rows))
+    yield from ("", f"The other columns are [fields of the record](records.md#{record}), with times as timestamps.")
+
+
+def _rows(schema: StructType, within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each column with its meaning, followed by the fields in it."""
     for field in schema:
-        name, comment = f"{within}{field.name}", field.metadata["comment"]
-        match = _UNIT.fullmatch(comment)
-        meaning, unit = (match["meaning"], match["unit"]) if match else (comment, "")
-        yield code(name), code(_type(field.dataType)), unit, sentence(meaning)
+        name = f"{within}{field.name}"
+        yield name, field.metadata["comment"]
         inner, several = field.dataType, ""
         if isinstance(inner, ArrayType):
             inner, several = inner.elementType, "[]"
         if isinstance(inner, StructType):
             yield from _rows(inner, f"{name}{several}.")
-
-
-def _type(kind: DataType) -> str:
-    if isinstance(kind, StructType):
-        return "struct"
-    if isinstance(kind, ArrayType):
-        return f"array of {_type(kind.elementType)}"
-    return kind.simpleString()

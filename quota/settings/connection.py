@@ -18,7 +18,7 @@ _PORT = 9092
 _SECURITY = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
 
 ClientProperties = dict[Name, SecretStr]
-"""Properties by their names in the client's own documentation. All values are treated as secrets."""
+"""Properties by their names in the client's own documentation."""
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -34,11 +34,11 @@ class EnforceSettings(Section):
     """The query that decides requests."""
 
     trigger_seconds: SecondsOrZero = 0.0
-    """Time between micro-batches in seconds, up to 86,400. 0 starts the next one at once, for the lowest latency."""
+    """Time between micro-batches. 0 starts the next one at once, for the lowest latency."""
 
     state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Number of partitions of the bucket state, up to 10,000. Fixed by a checkpoint's first batch. With 1, a batch is a
-    single task, which has the lowest latency; more use more cores."""
+    """Number of partitions of the bucket state. Fixed by a checkpoint's first batch. With 1, a batch is a single task,
+    which has the lowest latency; more use more cores."""
 
     with_audit: bool = False
     """Whether the audit runs in the same process."""
@@ -48,16 +48,16 @@ class AuditSettings(Section):
     """The query that writes decisions, dead letters and quota changes to Delta."""
 
     trigger_seconds: SecondsOrZero = 10.0
-    """Time between micro-batches in seconds, up to 86,400. More time makes fewer, larger files and staler tables."""
+    """Time between micro-batches. More time makes fewer, larger files and staler tables."""
 
     upkeep_seconds: SecondsOrZero = 300.0
-    """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted.
+    """Time between upkeeps of the tables: files are compacted, old ones deleted.
 
     0 for none: then run `mutation-quota maintain` every day.
     """
 
     keep_days: dict[ExpiringTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
-    """Days, up to 36,500, for which rows of `decisions` or `dead_letters` are retained; all without an entry.
+    """Days for which rows of `decisions` or `dead_letters` are retained; all without an entry.
 
     Quota changes are always retained: they are few, and a backtest decides requests by the quotas of their time.
     """
@@ -67,7 +67,7 @@ class ApplierSettings(Section):
     """The applier, which carries admitted mutations out."""
 
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 60.0
-    """Time in seconds, above 0 and up to 600, that the target may be unreachable or busy before a mutation fails."""
+    """Time that the target cluster may be unreachable or busy before a mutation fails."""
 
     topic_pattern: Pattern = ".*"
     """Regular expression that a topic's name must match. `{user}` and `{client_id}` are replaced with those of the
@@ -79,28 +79,29 @@ class ApplierSettings(Section):
     """Whether mutations of old API versions, which are always admitted, are carried out. Only a gateway delays them."""
 
     protected_topics: NameList = []
-    """Topics that are never changed, in addition to the deployment's and Kafka's own. Separated by commas."""
+    """Topics that are never changed, in addition to the deployment's and Kafka's own."""
 
     group: Name = "mutation-quota-applier"
-    """Name of the applier: the key of its position in `topics.positions`, and its transactional id. One applier of a
-    name is active: the one started last."""
+    """Name of the applier: the key of its position in `topics.positions`, and its transactional id. Of the appliers
+    with one name, the one started last is active."""
 
 
 class ObserveSettings(Section):
     """Reading the request logs of brokers."""
 
     time_zone: TimeZone = "UTC"
-    """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
+    """Time zone of times in the logs that name none: that of the brokers, such as `Europe/Berlin`."""
 
     principal_mapping_rules: MappingRules = "DEFAULT"
-    """Rules from principals to users, as Kafka's `ssl.principal.mapping.rules`. By default, `User:alice` is `alice`."""
+    """Rules that map principals to users, as Kafka's `ssl.principal.mapping.rules`. The default makes `User:alice`
+    `alice`."""
 
     default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """`num.partitions` of the brokers, up to 1,000,000, for logs that do not contain it. 0: unknown."""
+    """`num.partitions` of the brokers, for logs that do not contain it. 0: unknown."""
 
     group: str = ""
-    """Name of this observer. One observer of a name is active: the one started last. Empty for `observe-` and the
-    host's name."""
+    """Name of this observer. Of the observers with one name, the one started last is active. Empty for `observe-` and
+    the host's name."""
 
     @property
     def zone(self) -> tzinfo:
@@ -112,13 +113,13 @@ class DashboardSettings(Section):
     """The dashboard: a page that shows requests, tenants and quotas as they change."""
 
     port: Annotated[int, Field(ge=0, le=MAX_PORT)] = 8599
-    """Port of the page, up to 65,535. 0 takes any free port."""
+    """Port of the page. 0 takes any free port."""
 
     address: Name = "127.0.0.1"
     """IP address to listen on. Any other than this machine's loopback addresses needs `token_file`."""
 
     hosts: NameList = []
-    """Host names by which browsers may reach the page, besides its address and localhost. Separated by commas."""
+    """Host names by which browsers may reach the page, besides its address and localhost."""
 
     token_file: str = ""
     """Path of a file with only a token of 16 or more characters, which a browser must present."""
@@ -156,15 +157,15 @@ class GatewaySettings(Section):
     """Host by which clients reach the gateway. Empty for `address`."""
 
     advertised_by: Literal["gateway", "brokers"] = "gateway"
-    """Who advertises its addresses: the `gateway`, by rewriting brokers' responses, or the `brokers`, by a listener for
-    it."""
+    """Who advertises the gateway's addresses: the `gateway`, by rewriting brokers' responses, or the `brokers`, by a
+    listener for it."""
 
     first_port: Port = 19_092
-    """Port of the broker with node id 1, up to 65,535; that of broker 2 is the next one, and so on, whether or not all
-    brokers are up. Node id 0 has the port of node id 1000. Unused with `listeners`."""
+    """Port of the broker with node id 1; broker 2 has the next one, and so on, whether or not all brokers are up. Node
+    id 0 has the port of node id 1000. Unused with `listeners`."""
 
     listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
-    """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""
+    """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers."""
 
     reuse_port: bool = False
     """Whether other gateways of this machine's user may listen on the same ports, to use more cores: the kernel divides
@@ -174,8 +175,7 @@ class GatewaySettings(Section):
     """While no request is decided: return an error (`closed`), or proceed as far as a client's bucket goes (`open`)."""
 
     decision_timeout_seconds: Seconds = 10.0
-    """Time in seconds, above 0 and up to 86,400, that a decision may take, unless the client's own timeout is
-    shorter."""
+    """Time that a decision may take, unless the client's own timeout is shorter."""
 
     permissive: bool = True
     """Whether clients of old API versions may change topics. They are never rejected, only muted (KIP-599)."""
@@ -184,8 +184,8 @@ class GatewaySettings(Section):
     """Cost of a topic with the default number of partitions, for clients that may not describe its configs."""
 
     oauth_subject_claim: Name = "sub"
-    """Claim of an OAUTHBEARER token that names the user, Kafka's `sasl.oauthbearer.sub.claim.name`. Several, separated
-    by commas, for the first that it has: `preferred_username,service-account-{client_id}`."""
+    """Claim of an OAUTHBEARER token that names the user, as Kafka's `sasl.oauthbearer.sub.claim.name`. Of several,
+    separated by commas, the first in the token: `preferred_username,service-account-{client_id}`."""
 
     max_connections: Count = 10_000
     """Maximum number of connections. Each needs two file descriptors."""
@@ -197,7 +197,7 @@ class GatewaySettings(Section):
     """Path of its private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
     ssl_key_password: SecretStr = SecretStr("")
-    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
+    """Password of the private key, if it is encrypted."""
 
     ssl_client_auth: Literal["none", "requested", "required"] = "none"
     """Whether clients need certificates, Kafka's `ssl.client.auth`. Without SASL they identify the user."""
@@ -206,7 +206,7 @@ class GatewaySettings(Section):
     """Path of the CA certificates to trust for clients' certificates (PEM). Required unless `ssl_client_auth=none`."""
 
     ssl_principal_mapping_rules: MappingRules = "DEFAULT"
-    """Rules from the subjects of clients' certificates to users: the brokers' `ssl.principal.mapping.rules`."""
+    """Rules that map subjects of clients' certificates to users: the brokers' `ssl.principal.mapping.rules`."""
 
     ssl_issuer_certificate_location: str = ""
     """Path of the certificate of the gateway's own CA (PEM), which signs certificates for clients at the brokers. Empty
@@ -216,7 +216,7 @@ class GatewaySettings(Section):
     """Path of its private key (PEM). Required with `ssl_issuer_certificate_location`."""
 
     ssl_issuer_key_password: SecretStr = SecretStr("")
-    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
+    """Password of the private key, if it is encrypted."""
 
     @property
     def ports(self) -> list[tuple[int, tuple[str, int]]]:

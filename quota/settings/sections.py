@@ -30,13 +30,13 @@ class KafkaSettings(SecuritySettings):
     """Bootstrap servers as `host:port`, separated by commas."""
 
     timeout_seconds: Seconds = 5.0
-    """Time in seconds, above 0 and up to 86,400, that a cluster may take to answer a command."""
+    """Time that a cluster may take to answer a command."""
 
     target_servers: ServersOrEmpty = ""
     """Bootstrap servers of the target cluster, whose topics are created, grown and deleted. Empty for this cluster."""
 
     java: ClientProperties = {}
-    """Further properties of Kafka's Java client, which Spark uses. All values are treated as secrets."""
+    """Further properties of Kafka's Java client, which Spark uses."""
 
     @property
     def connection(self) -> Connection:
@@ -78,14 +78,14 @@ class TopicSettings(Section):
     """Source of a request's user: its `payload`, written by a trusted gateway, or its `topic`, `<requests>.<user>`."""
 
     retired_users: NameList = []
-    """Users whose topics were deleted for good; any other deleted topic stops the job. Separated by commas."""
+    """Users whose topics were deleted for good; any other deleted topic stops the job."""
 
     create: bool = True
     """Whether missing topics are created, with the configs they need: on a cluster of three brokers or more with three
     replicas and min.insync.replicas=2, otherwise with the cluster's default."""
 
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
-    """Number of partitions of topics created, up to 10,000. The quota topic always has one, to order its changes."""
+    """Number of partitions of topics created. The quota topic always has one, to order its changes."""
 
     @property
     def user_topic_prefix(self) -> str | None:
@@ -117,10 +117,10 @@ class QuotaSettings(Section):
     """Number of windows (S), Kafka's `controller.quota.window.num`. The default burst of a quota is rate * S * W."""
 
     window_size_seconds: Count = 1
-    """Length of a window (W) in seconds, Kafka's `controller.quota.window.size.seconds`."""
+    """Length of a window (W), Kafka's `controller.quota.window.size.seconds`."""
 
     exempt_users: NameList = []
-    """Principals that are never throttled, such as super users and operators' tools. Separated by commas."""
+    """Principals that are never throttled, such as super users and operators' tools."""
 
     shadow: bool = False
     """Whether all requests are admitted, and those that would have been rejected are only reported."""
@@ -129,7 +129,7 @@ class QuotaSettings(Section):
     """KIP-257 callback: the class that decides which requests share a quota, and how large the quota is."""
 
     callback_classes: NameList = []
-    """Other callback classes that the quota log may switch to while the jobs run. Separated by commas."""
+    """Other callback classes that the quota log may switch to while the jobs run."""
 
     callback_configs: dict[Name, str] = {}
     """Configs of the callback."""
@@ -150,8 +150,7 @@ class RepeatSettings(Section):
     """Deduplication: mutations in a repeated request, such as a crashed gateway's, are charged once."""
 
     window_seconds: SecondsOrZero = 60.0
-    """Time in seconds, up to 86,400, that a bucket remembers an admitted request after it or a repeat of it. 0 turns
-    deduplication off."""
+    """Time for which a bucket remembers an admitted request after it or its last repeat. 0 turns deduplication off."""
 
 
 class ClientSettings(Section):
@@ -165,7 +164,7 @@ class MetricsSettings(Section):
     """The HTTP endpoint of each running job: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes."""
 
     port: Annotated[int, Field(ge=0, le=MAX_PORT)] = 0
-    """Port of the endpoint, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
+    """Port of the endpoint. 0 turns it off. Each job on a machine needs its own."""
 
     address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""

@@ -124,7 +124,7 @@ class SecuritySettings(Section):
     _section: ClassVar[str] = "kafka"
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    """Protocol: with TLS (`SSL`, `SASL_SSL`) or without, with SASL (`SASL_PLAINTEXT`, `SASL_SSL`) or without."""
+    """Whether connections have TLS (`SSL`, `SASL_SSL`) and SASL (`SASL_PLAINTEXT`, `SASL_SSL`)."""
 
     sasl_mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] = ""
     """SASL mechanism. Required with SASL."""
@@ -133,8 +133,7 @@ class SecuritySettings(Section):
     """User name for SASL: the principal without its `User:`. Required with PLAIN and SCRAM."""
 
     sasl_password: Secret = SecretStr("")
-    """Password for SASL, or `file:` and the path of a file with only the password. Prefer the file, such as a mounted
-    Kubernetes secret: other users can see command lines, and child processes inherit environments."""
+    """Password for SASL."""
 
     sasl_oauthbearer_token_endpoint_url: TokenUrl = ""
     """URL of the token server's endpoint for client credentials. Required with OAUTHBEARER."""
@@ -143,7 +142,7 @@ class SecuritySettings(Section):
     """Client id at the token server. Required with OAUTHBEARER."""
 
     sasl_oauthbearer_client_secret: Secret = SecretStr("")
-    """Client secret at the token server, or `file:` and the path of a file with only the secret."""
+    """Client secret at the token server."""
 
     sasl_oauthbearer_scope: str = ""
     """Scope of the tokens. Empty for the token server's default."""
@@ -152,7 +151,7 @@ class SecuritySettings(Section):
     """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
 
     sasl_oauthbearer_token_function: FunctionName = ""
-    """A function that returns tokens, as `module:function`, instead of a token server. Not for Spark's own clients."""
+    """Function that returns tokens, as `module:function`, instead of a token server. Not for Spark's own clients."""
 
     ssl_ca_location: str = ""
     """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""
@@ -164,13 +163,13 @@ class SecuritySettings(Section):
     """Path of the client's private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
     ssl_key_password: Secret = SecretStr("")
-    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
+    """Password of the private key, if it is encrypted."""
 
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = "https"
     """Check of a broker's certificate: `https` requires the host name connected to, `none` accepts any trusted one."""
 
     librdkafka: ClientProperties = {}
-    """Further properties of librdkafka, which commands and workers use. All values are treated as secrets."""
+    """Further properties of librdkafka, which commands and workers use."""
 
     @property
     def security(self) -> Security:

@@ -110,14 +110,13 @@ class StorageSettings(Section):
     a checkout, the default is `$XDG_DATA_HOME/mutation-quota`, by default `~/.local/share/mutation-quota`."""
 
     options: dict[Name, SecretStr] = {}
-    """Hadoop properties of the root's file system, such as `fs.s3a.secret.key`. All values are treated as secrets."""
+    """Hadoop properties of the root's file system, such as `fs.s3a.secret.key`."""
 
     table_options: dict[Name, SecretStr] = {}
     """deltalake's options for the root's file system. For S3 they follow from `options`; these here take precedence."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time in seconds, 3 to 3,600, after which a job on another machine may replace one that no longer renews its
-    lease."""
+    """Time after which a job on another machine may replace one that no longer renews its lease."""
 
     @property
     def url(self) -> str:

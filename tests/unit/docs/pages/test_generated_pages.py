@@ -53,6 +53,7 @@ def test_a_figure_next_to_a_link_to_its_evidence_is_generated():
 def test_each_setting_has_a_row():
     above, _, generated = SETTINGS.partition("\n## All settings\n")
     keys = [f"{name}.{key}" for name, section in Settings() for key in type(section).model_fields]
+    keys = [key for key in keys if not key.startswith("target.")]  # these are described by those of `kafka`
     assert sorted(re.findall(r"^\| `(\w+\.\w+)` \|", generated, re.MULTILINE)) == sorted(keys)
     after_a_restart = re.findall(r"`([a-z]+\.[a-z_]+)`", above.partition("\n## When a change takes effect\n")[2])
     assert len(after_a_restart) > 1
@@ -73,6 +74,13 @@ def test_each_command_has_a_section():
         for path in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
     ]
     assert sorted(headings) == sorted(names)
+
+
+def test_an_option_that_many_commands_share_is_described_once():
+    described = "\n".join([text for page, text in pages().items() if "commands" in str(page.relative_to(DOCS.parent))])
+    assert described.count("`--bootstrap-server HOST:PORT`: ") == 1
+    assert described.count("`--bootstrap-server`, `--command-config`") > 10
+    assert "`--limit N` (1 to 100000, default `20`): Print at most the N newest." in described
 
 
 def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
