@@ -21,6 +21,7 @@ from quota.errors import NotFound
 from quota.explanation.explanation import Explanation, explain
 from quota.explanation.explanation_text import summarize
 from quota.records.decision import Decision, Outcome
+from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.settings import Settings
 from quota.text import format_tags, format_time, format_tokens
@@ -58,6 +59,8 @@ class Selection:
     """The earliest time of the request [epoch ms]."""
     end: int | None = None
     """The end of the period, exclusive [epoch ms]."""
+    reason: Reason | None = None
+    """Of the rejected ones, only those of this reason, also in shadow."""
 
     def condition(self) -> ds.Expression:
         """Return the filter of the table's rows."""
@@ -77,14 +80,15 @@ class Selection:
 
     def of_topic(self) -> str:
         """Return the condition for the topics of a decision, in SQL."""
-        if self.topic is None:
+        if self.topic is None and self.reason is None:
             return "true"
-        name = "'{}'".format(self.topic.replace("'", "''"))
+        named = "true" if self.topic is None else "topic.name = '{}'".format(self.topic.replace("'", "''"))
         if not self.rejected:
-            return f"list_contains([topic.name for topic in topics], {name})"
+            return f"list_contains([{named} for topic in topics], true)"
+        rejected = f"= {self.reason.code}" if self.reason else "<> 0"
         return (
-            f"list_contains([topic.name for topic in topics if topic.error_code <> 0], {name}) OR "
-            f"list_contains([topic.name for topic, place in topics if shadow.error_codes[place] <> 0], {name})"
+            f"list_contains([{named} AND topic.error_code {rejected} for topic in topics], true) OR "
+            f"list_contains([{named} AND shadow.error_codes[place] {rejected} for topic, place in topics], true)"
         )
 
     def includes(self, day: date) -> bool:
@@ -125,7 +129,7 @@ class AuditedDecisions:
 def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[str]:
     """Return the ids of the newest decisions of a day, which may have millions."""
     order = ", ".join(f"{name} DESC" for name in (NEWEST, *_ORDER))
-    columns = _POSITION if selection.topic is None else _POSITION | _TOPICS
+    columns = _POSITION | _TOPICS if selection.of_topic() != "true" else _POSITION
     with duckdb.connect() as db:
         positions = db.from_arrow(of_day.scanner(columns=columns).to_reader())
         newest = positions.filter(selection.of_topic()).order(order).limit(count).project("decision_id").fetchall()

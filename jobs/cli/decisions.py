@@ -11,6 +11,7 @@ from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.tables import Columns, outcome, print_rows, sender
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
+from quota.records.reason import DECIDED, Reason
 from quota.text import format_tags, format_time
 from schemas.documents.records import By, Decisions, Order
 
@@ -32,10 +33,11 @@ _COLUMNS: Columns = {
     "MUTATIONS": lambda decision: sum(topic.partitions for topic in decision.topics),
     "TOKENS": "tokens",
     "OUTCOME": outcome,
+    "REASON": lambda decision: decision.reason and decision.reason.value,
     "THROTTLED": "verdict.throttle_time_ms",
 }
 _HOUR_MS = 3_600_000
-_OPTIONAL = ("TOKENS", "OPERATION", "THROTTLED", "MUTATIONS", "TOPICS")
+_OPTIONAL = ("TOKENS", "OPERATION", "THROTTLED", "REASON", "MUTATIONS", "TOPICS")
 
 
 def list_decisions(
@@ -45,6 +47,10 @@ def list_decisions(
     rejected: Annotated[
         bool, typer.Option("--rejected", help="Only decisions that reject a topic, also in shadow mode.")
     ] = False,
+    reason: Annotated[
+        Reason | None,
+        typer.Option(help="Only decisions that reject a topic for this reason, also in shadow mode."),
+    ] = None,
     *,
     period: PeriodOptions,
     limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Print at most the N newest.")] = 20,
@@ -58,8 +64,11 @@ def list_decisions(
 
     Examples:
       mutation-quota decisions list --user alice --rejected
+      mutation-quota decisions list --reason EXCEEDS_LIMIT --from -1d
       mutation-quota decisions list --from -1h --limit 1000 --output jsonl
     """
+    if reason is not None and reason not in DECIDED:
+        raise BadInput(f"--reason: {reason.value} is not a decision's; see docs/reference/errors.md#rejected-topics")
     settings = where.read()
     start, end = period.parse()
     from jobs.audit.decisions import AuditedDecisions, Selection
@@ -67,7 +76,7 @@ def list_decisions(
 
     with read_errors(settings):
         audited = AuditedDecisions(settings)
-        selection = Selection(user, client, topic, rejected, start, end)
+        selection = Selection(user, client, topic, rejected or reason is not None, start, end, reason)
         decisions = audited.latest(selection, limit)
         newest_at = audited.newest_at()
 

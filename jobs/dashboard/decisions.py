@@ -57,6 +57,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Effective mutations admitted."""
     rejected: int
     outcome: str
+    reason: str | None
+    """The first reason of its rejected topics, also in shadow; None if all are admitted."""
     before: float | None
     after: float | None
     wait: int
@@ -142,7 +144,8 @@ def summarize(decision: Decision, counts: MutationCounts, received_at: int | Non
         _shortened(decision.topics[0].name) if decision.topics else "",
         counts.mutations_admitted,
         counts.mutations_rejected,
-        (decision.shadow or decision).outcome.value,
+        decision.verdict.outcome.value,
+        decision.reason.value if decision.reason else None,
         decision.tokens_before,
         decision.tokens,
         0 if decision.observed else decision.throttle_time_ms,

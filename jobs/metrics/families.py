@@ -15,6 +15,7 @@ from jobs.metrics.totals import DecisionTotals, TenantMetrics
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.records.decision import Outcome
+from quota.records.reason import DECIDED
 from quota.records.request import Operation
 
 
@@ -89,7 +90,10 @@ METRICS: Final = (
         ("outcome",),
     ),
     Metric(
-        "mutation_quota_topics_total", "topics", "topics of effective mutations, `admitted` or `rejected`", ("outcome",)
+        "mutation_quota_topics_total",
+        "topics",
+        "topics of effective mutations, `admitted`, or `rejected` for a [reason](../errors.md#rejected-topics)",
+        ("outcome", "reason"),
     ),
     Metric(
         "mutation_quota_mutations_total",
@@ -328,8 +332,8 @@ def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Ite
     decisions = {outcome.value.lower(): totals.decisions[outcome] for outcome in Outcome}
     yield family("mutation_quota_decisions_total", decisions)
     counts = totals.counts
-    topics = {"admitted": counts.topics_admitted, "rejected": counts.topics_rejected}
-    yield family("mutation_quota_topics_total", topics)
+    rejected = {("rejected", reason.value): totals.reasons[reason] for reason in DECIDED}
+    yield family("mutation_quota_topics_total", {("admitted", ""): counts.topics_admitted, **rejected})
     mutations = {"admitted": counts.mutations_admitted, "rejected": counts.mutations_rejected}
     yield family("mutation_quota_mutations_total", mutations)
     yield family("mutation_quota_shadow_rejected_topics_total", counts.shadow_rejected)

@@ -17,6 +17,7 @@ from quota.records.decision import Decision, Outcome, as_received
 from quota.records.entity import Tags
 from quota.records.levels import Limit
 from quota.records.quota_log import Window
+from quota.records.reason import Reason
 
 
 class MutationCounts(msgspec.Struct, frozen=True):
@@ -232,6 +233,8 @@ class DecisionTotals:
         self.latencies = Latencies()
         self.decisions: Counter[Outcome] = Counter()
         self.counts = MutationCounts()
+        self.reasons: Counter[Reason] = Counter()
+        """Rejected topics by reason."""
         self.repeats = 0
         self.dead_letters = 0
 
@@ -246,4 +249,6 @@ class DecisionTotals:
             self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1
         self.counts += counts
+        if counts.topics_rejected:
+            self.reasons.update(topic.reason for topic in answer.topics if topic.reason)
         self.repeats += answer.repeats is not None

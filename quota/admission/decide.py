@@ -13,16 +13,18 @@ from quota.errors import ErrorCode
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, Shadow, TopicDecision, Withdrawal
 from quota.records.levels import Resolution, ResolvedRequest
+from quota.records.reason import Reason
 from quota.records.record import Record
 from quota.records.request import MutationRequest, TopicMutation
 
-_ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None)
+_ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None, None)
 _REJECTED = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED.value,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED.name,
     "The throttling quota has been exceeded.",
+    Reason.EXHAUSTED,
 )
-"""`_ADMITTED`, `_REJECTED`: Kafka's error code, error name and message of a topic."""
+"""`_ADMITTED`, `_REJECTED`: Kafka's error code, error name and message of a topic, and the reason of a rejection."""
 
 
 class Admitting(Protocol):

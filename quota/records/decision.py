@@ -10,6 +10,7 @@ from quota.errors import ErrorCode
 from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.quota_log import Quota
+from quota.records.reason import Reason
 from quota.records.record import DebtMs, Int16, Int32, Int64, Positive, Source
 from quota.records.request import (
     STRICT_SINCE,
@@ -53,6 +54,8 @@ class TopicDecision(TopicDetails, frozen=True):
     """Kafka's name of the error: NONE or THROTTLING_QUOTA_EXCEEDED"""
     error_message: str | None
     """reason in a sentence; null if the topic is admitted"""
+    reason: Reason | None = None
+    """reason of the rejection: EXHAUSTED or EXCEEDS_LIMIT; null if the topic is admitted"""
 
 
 class Shadow(msgspec.Struct, frozen=True):
@@ -194,6 +197,10 @@ class Decision(msgspec.Struct, frozen=True):
                 raise ValueError(f"{name}.error_codes: not one for each of the topics")
         if self.repeats is not None and self.repeats.topics > len(self.topics):
             raise ValueError("repeats.topics: more than there are topics")
+        if self.outcome is not Outcome.ADMITTED:
+            for topic in self.topics:
+                if topic.reason is None and topic.error_code:  # of an older program, which did not record it
+                    msgspec.structs.force_setattr(topic, "reason", Reason.of_codes([topic.error_code]))
 
     @property
     def request(self) -> MutationRequest:
@@ -264,6 +271,11 @@ class Decision(msgspec.Struct, frozen=True):
     def error_codes(self) -> list[int]:
         """The error code of each topic as the quota decided, also where it is in shadow and all are admitted."""
         return self.shadow.error_codes if self.shadow else [topic.error_code for topic in self.topics]
+
+    @property
+    def reason(self) -> Reason | None:
+        """The first reason of its topics as the quota decided, also where it is in shadow; None if all are admitted."""
+        return Reason.of_codes(self.error_codes)
 
     @property
     def charged(self) -> list[int]:

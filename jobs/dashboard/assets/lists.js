@@ -86,7 +86,8 @@ function makeDecisions(id, withUser = true, withClient = true) {
       }, exactTimeOf(item.at));
       const rejected = item.outcome !== "ADMITTED";
       const answer = element("span", { class: rejected ? "answer rejected" : "answer" },
-        (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : ""));
+        (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : "") +
+        (item.reason ? `: ${item.reason.toLowerCase().replace("_", " ")}` : ""));
       const request = element("td", { class: "wide" }, `${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
         item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "",
         item.validate_only ? "" : `, ${counted(item.admitted + item.rejected, "mutation")}`);

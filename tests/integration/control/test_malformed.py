@@ -72,7 +72,9 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
 
         def counted():
             metrics.poll()
-            return samples(metrics.families())["mutation_quota_topics_total", ("outcome", "admitted")] > 0
+            return (
+                samples(metrics.families())["mutation_quota_topics_total", ("outcome", "admitted"), ("reason", "")] > 0
+            )
 
         until(counted, 60)
         assert feed.contact.state == "live"

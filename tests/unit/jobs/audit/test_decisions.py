@@ -16,6 +16,7 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.explanation.explanation_text import explanation_rows
 from quota.records.quota_log import Window
+from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.settings import load_settings
 from tests.support.factories import decide_all, decided, resolved
@@ -168,6 +169,24 @@ def test_a_topic_selects_what_names_it_and_rejected_what_was_rejected_also_in_sh
     assert [offset for _, offset in latest(listed, topic="topic-0", rejected=True)] == [2]
     assert [offset for _, offset in latest(listed, topic="topic-2", rejected=True)] == [0]
     assert latest(listed, topic="' OR true OR '") == []
+
+
+def test_a_reason_selects_rejections_also_in_shadow_and_of_older_programs(settings):
+    """Their rows have no reasons."""
+    rows = [
+        decision_row(decided(1, at=NOON, state=state, offset=offset, shadow=shadow))
+        for offset, (state, shadow) in enumerate([(5.0, False), (-1.0, False), (-1.0, True), (-1.0, False)])
+    ]
+    del rows[3]["topics"][0]["reason"]
+    limited = decision_row(decided(1, at=NOON, state=-1.0, offset=4))
+    limited["topics"][0] |= {"error_code": 44, "error": "POLICY_VIOLATION", "reason": "EXCEEDS_LIMIT"}
+    append_rows(settings, "decisions", *rows, limited)
+    listed = AuditedDecisions(settings)
+    for reason, expected in ((Reason.EXHAUSTED, [1, 2, 3]), (Reason.EXCEEDS_LIMIT, [4])):
+        found = listed.latest(Selection(rejected=True, reason=reason), 100)
+        assert [decision.source.offset for decision in found] == expected
+        assert {decision.reason for decision in found} == {reason}
+    assert listed.latest(Selection(topic="t", rejected=True, reason=Reason.EXHAUSTED), 100) == []
 
 
 @pytest.mark.usefixtures("listed")

@@ -8,6 +8,7 @@ import pytest
 from jobs.audit.decisions import to_decisions
 from jobs.audit.quota_changes import record_to_row, row_to_record
 from jobs.audit.rows import dead_letter_rows, decision_rows, quota_change_rows
+from quota.records.decision import TopicDecision
 from quota.records.quota_log import read_quota_log_record
 from schemas import tables
 from tests.support.factories import DECISION_RECORD as DECISION
@@ -36,7 +37,7 @@ def both(rows):
 
 def test_a_decision_becomes_a_typed_row():
     (row,), foreign = both(decision_rows(records(DECISION)))
-    topic = DECISION["topics"][0] | dict.fromkeys(("count", "replication_factor", "assignments", "configs"))
+    topic = DECISION["topics"][0] | dict.fromkeys(TopicDecision.__struct_fields__[5:])
     assert row == DECISION | {
         "date": date(1970, 1, 2),
         "timestamp": NOON,
@@ -62,6 +63,7 @@ def test_all_fields_of_a_decision_are_in_its_row():
         "replication_factor": 2,
         "assignments": [[1, 2], [3]],
         "configs": {"a": "b", "c": "d"},
+        "reason": "EXHAUSTED",
     }
     more = {
         "topics": [DECISION["topics"][0] | details],

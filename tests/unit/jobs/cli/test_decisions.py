@@ -26,11 +26,12 @@ def listed(settings, tmp_path):
 def test_a_decision_is_a_line(listed):
     heading, *lines = listed().stdout.splitlines()
     assert " ".join(heading.split()) == (
-        "DECISION REQUESTED USER / CLIENT-ID OPERATION TOPICS MUTATIONS TOKENS OUTCOME THROTTLED"
+        "DECISION REQUESTED USER / CLIENT-ID OPERATION TOPICS MUTATIONS TOKENS OUTCOME REASON THROTTLED"
     )
+    noon = "2024-10-04T12:00:00"
     assert [" ".join(line.split()) for line in lines] == [
-        "mutation-requests-0-1 2024-10-04T12:00:00.000Z alice / app CREATE_TOPICS topic-0 3 52 ADMITTED 0 s",
-        "mutation-requests-0-2 2024-10-04T12:00:00.001Z bob / <none> CREATE_TOPICS topic-0 4 -10 REJECTED 2 s",
+        f"mutation-requests-0-1 {noon}.000Z alice / app CREATE_TOPICS topic-0 3 52 ADMITTED - 0 s",
+        f"mutation-requests-0-2 {noon}.001Z bob / <none> CREATE_TOPICS topic-0 4 -10 REJECTED EXHAUSTED 2 s",
     ]
 
 
@@ -38,6 +39,16 @@ def test_json_has_the_fields_of_the_decisions_topic(listed):
     (decision,) = json.loads(listed("--rejected", "--output", "json").stdout)["decisions"]
     assert (decision["user"], decision["outcome"], decision["throttle_time_ms"]) == ("bob", "REJECTED", 2000)
     assert decision["topics"][0]["error"] == "THROTTLING_QUOTA_EXCEEDED"
+
+
+def test_decisions_can_be_selected_by_the_reasons_that_decisions_have(listed):
+    (decision,) = json.loads(listed("--reason", "EXHAUSTED", "--output", "json").stdout)["decisions"]
+    assert (decision["user"], decision["topics"][0]["reason"]) == ("bob", "EXHAUSTED")
+    other = listed("--reason", "NO_DECISION")
+    assert (other.stderr.splitlines()[-1], other.returncode) == (
+        "mutation-quota: --reason: NO_DECISION is not a decision's; see docs/reference/errors.md#rejected-topics",
+        2,
+    )
 
 
 @pytest.mark.parametrize("option", [("--user", "carol"), ("--topic", "none"), ("--from", "2024-10-05")])

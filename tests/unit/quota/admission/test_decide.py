@@ -10,6 +10,7 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota_log import Quota, Window
+from quota.records.reason import Reason
 from tests.support.factories import KIP, PERMISSIVE, decide_all, resolved, written
 
 
@@ -148,6 +149,7 @@ def test_a_rejected_topic_says_so():
     (topic,) = decision.topics
     assert (topic.error_code, topic.error) == (89, "THROTTLING_QUOTA_EXCEEDED")
     assert topic.error_message == "The throttling quota has been exceeded."
+    assert topic.reason is Reason.EXHAUSTED
 
 
 def test_without_a_quota_everything_is_admitted_and_nothing_touched():
