@@ -17,6 +17,7 @@ from jobs.cli import (
     backtest,
     buckets,
     callback,
+    capacity,
     config,
     dead_letters,
     decisions,
@@ -145,6 +146,7 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
         "simulate": simulate.simulate,
         "backtest": backtest.backtest,
         "recommend": recommend.recommend,
+        "capacity": capacity.capacity,
     },
     "Try": {"run": services.run, "demo": services.demo, "broker": services.broker},
 }

@@ -45,6 +45,8 @@ def prepare_topics(
             "or let this principal describe them"
         )
     admin.create([replicated(spec, cluster.size) for spec in missing])
+    if missing:
+        _log.info("created topics %s", ", ".join(spec.name for spec in missing))
     names = [spec.name for spec in specs]
     if not needed or settings.topics.requests in needed:
         names += user_topic_names(cluster.topics, settings)

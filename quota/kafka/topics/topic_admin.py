@@ -1,6 +1,5 @@
 """The topics of a cluster, which one admin client lists, describes, creates and configures."""
 
-import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -30,8 +29,6 @@ from quota.settings.secrets import MASK
 
 K = TypeVar("K")
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -176,7 +173,19 @@ class TopicAdmin:
                 hint = "; if it exists, this principal may not even describe it" if code in _NOT_AUTHORIZED else ""
                 with self._errors(f"create topic {name}", hint):
                     raise
-        _log.info("created topics %s", ", ".join(spec.name for spec in specs))
+
+    def delete(self, names: Sequence[str]) -> bool:
+        """Delete those topics that a broker knows, and return whether it knew any: it learns of a deletion later."""
+        with self._errors(f"delete topics such as {names[0]}"):
+            topics, errors = describe_topics(self._kept, names, self._timeout)
+            if topics:
+                client = self._kept.client
+                futures = client.delete_topics([*topics], operation_timeout=self._timeout)
+                errors |= self._kept.results(client, futures)[1]
+            for error in errors.values():
+                if error.code() not in _NOT_KNOWN_YET:
+                    raise KafkaException(error)
+        return bool(topics)
 
     def configure(self, specs: Sequence[TopicSpec]) -> None:
         """Set the configs of existing topics, leaving their other configs alone."""

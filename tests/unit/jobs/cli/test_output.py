@@ -95,7 +95,7 @@ BEFORE = now_ms() - 3_600_000
 WITHOUT_STRANGERS = {
     "enforce", "audit", "applier", "gateway", "dashboard", "report", "run", "demo", "broker", "maintain",
     "config describe", "user-topics prepare", "buckets export", "buckets reset", "callback alter", "callback cancel",
-    "callback publish-metadata", "observe follow", "observe snapshot", "quotas cancel",
+    "callback publish-metadata", "observe follow", "observe snapshot", "quotas cancel", "capacity",
 }  # fmt: skip
 """Commands whose output has no value of a client, of an author or of a broker."""
 PRINTING = {
