@@ -33,7 +33,7 @@ class ThrottlingQuotaExceededError(KafkaException):
         throttle_time_ms: the remaining throttle time in milliseconds, after which the topic can be requested again.
         decision_id: the id of the decision that rejected it, which `mutation-quota explain` takes; None if the topic
             was never requested, because of an earlier throttle.
-        retry_at: the end of the throttle time by that decision [epoch ms]; None without one.
+        retry_at: the end of the throttle time by that decision and the brokers' clock [epoch ms]; None without one.
         retryable: always true.
     """
 
@@ -57,7 +57,7 @@ class TopicFuture(Future[None]):
         decision_id: the id of the last decision on the topic, which `mutation-quota explain` takes, once the future is
             done; None if there was no decision.
         throttled_until: the time [epoch ms] until which that decision throttles the client: a topic that was admitted
-            may have overdrawn the quota. None if it does not, or if there was no decision.
+            may have overdrawn the quota. By the brokers' clock; None if it does not, or if there was no decision.
     """
 
     decision_id: str | None = None

@@ -20,25 +20,66 @@ _UNKNOWN_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class QuotaAdminClient(AdminClient):
-    """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` obey the quotas.
+    """confluent-kafka's AdminClient, with changes of topics that obey the mutation quotas (KIP-599).
 
-    Each sends one request to the request topic, waits for its decision, and returns a dict of futures by topic. A
-    future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota rejected it,
-    or with a `KafkaException` that has the cluster's own message; its `decision_id` is the id of the decision. All
-    other methods are those of AdminClient.
+    `create_topics`, `create_partitions` and `delete_topics` send one request to the request topic, wait for its
+    decision, and change the admitted topics with the application's own permissions. A topic costs its partitions that
+    are created, added or deleted, whatever its replication factor; what the cluster would refuse anyway costs nothing.
+    Without a decision nothing is changed. All other methods are those of AdminClient, and no throttle delays them.
 
-    With `retry_on_quota_violation`, the default as in Kafka's own client, rejected topics are requested again after
-    the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one
-    client among threads: two clients do not know each other's throttle times. Its threads and connections end with
-    `close`, or, as AdminClient's, with the last reference to it, after its pending calls.
+    Example:
+        >>> from confluent_kafka.admin import NewTopic
+        >>> from quota.kafka.admin import QuotaAdminClient, ThrottlingQuotaExceededError
+        >>> with QuotaAdminClient({"bootstrap.servers": "kafka-1:9092", "client.id": "app"}) as admin:
+        ...     future = admin.create_topics([NewTopic("orders", 6)])["orders"]
+        ...     try:
+        ...         future.result()
+        ...     except ThrottlingQuotaExceededError as error:
+        ...         print(f"not created by {error.decision_id}: try again in {error.throttle_time_ms} ms")
 
-    In addition to librdkafka's properties, it takes `default.api.timeout.ms` (60,000 ms), and every setting of this
-    project, such as `mutation.quota.client.user`. It carries admitted mutations out itself, with the application's
-    permissions. Without a decision nothing is changed, and the call fails.
+    The configuration has librdkafka's properties, and these keys; any other setting of this project has the prefix
+    `mutation.quota.` as well:
+
+    | key | default | meaning |
+    |---|---|---|
+    | `bootstrap.servers` | required | the brokers of the cluster whose topics are changed; not a gateway |
+    | `client.id` | `<none>` | the client-id that quotas apply to |
+    | `default.api.timeout.ms` | 60000 | the time limit of a call, which includes throttle times |
+    | `mutation.quota.client.user` | the login's, or `ANONYMOUS` | the user that quotas apply to |
+    | `mutation.quota.kafka.bootstrap_servers` | `bootstrap.servers` | the cluster that decides, if it is another one |
+    | `mutation.quota.kafka.timeout_seconds` | 5.0 | the time in which a cluster must answer a new client |
+    | `mutation.quota.topics.requests` | `mutation-requests` | the request topic; likewise `decisions`, `dead_letters` |
+    | `mutation.quota.topics.identity` | `payload` | `topic` if each user has their own request topic |
+
+    The user is `sasl.username`, or the subject of the token (OAUTHBEARER); another login needs the key.
+
+    Each of the three methods returns at once: a dict with a `TopicFuture` for each topic by its name, empty for no
+    topics. A future has
+
+    - the result None, if the topic is changed, or would be with `validate_only`;
+    - `ThrottlingQuotaExceededError`, if the quota rejects the topic until the time limit, or once without retries;
+    - KafkaException with the cluster's error, if the cluster refuses the change, or does not let the client find its
+      cost: the default number of partitions needs the permission DescribeConfigs on the cluster;
+    - KafkaException with `INVALID_REQUEST`, if the call has the topic twice, or the request is invalid;
+    - KafkaException with `_TIMED_OUT`, if there was no decision in time, and nothing will be changed; or if the topic
+      was admitted and the cluster did not answer, and it may still be changed;
+    - KafkaException with `_DESTROY`, if the client was closed before.
+
+    With `retry_on_quota_violation`, the default as in Kafka's own client, only the rejected topics are requested again,
+    after the throttle time. Without, they fail at once, with the throttle time. While a decision throttles the client,
+    it requests nothing (KIP-219).
+
+    A client may be shared by threads, and should be: two clients do not know each other's throttle times. It has some
+    20 threads, most of them librdkafka's, and does not survive a `fork`. Callbacks of futures run on the one thread
+    that carries on all calls, and must not wait. A future cannot be cancelled; `asyncio.wrap_future` makes one
+    awaitable. Threads and connections end with `close`, at the end of a `with` block, or with the last reference to
+    the client, after its pending calls.
     """
 
-    def __init__(self, conf: dict[str, Any] | ClientOptions | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
+    def __init__(self, conf: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
         """Connect to the cluster whose topics are changed, and to the cluster that decides.
+
+        This waits up to 2 s for each server of the first, and up to `kafka.timeout_seconds` for the second.
 
         Args:
             conf: librdkafka's properties, as for AdminClient, and settings of this project.
@@ -48,7 +89,7 @@ class QuotaAdminClient(AdminClient):
             BadInput: the configuration is invalid, or a server is a gateway, which requests decisions itself.
             ClusterError: the cluster that decides does not answer, or its topics are missing.
         """
-        options = conf if isinstance(conf, ClientOptions) else ClientOptions.from_config({**(conf or {}), **kwargs})
+        options = ClientOptions.from_config({**(conf or {}), **kwargs})
         check_no_gateway(options.target)
         super().__init__(options.target)
         self._target_config = options.target
@@ -166,7 +207,7 @@ class QuotaAdminClient(AdminClient):
         )
 
     def close(self, *, wait: bool = True) -> None:
-        """Close all connections.
+        """Close all connections; calls after it raise RuntimeError.
 
         Args:
             wait: whether to wait for pending calls, each within its time limit; otherwise their futures fail now.
@@ -174,11 +215,13 @@ class QuotaAdminClient(AdminClient):
         self._dispatcher.close(wait_for_calls=wait)
 
     def __enter__(self) -> Self:
+        """Return the client."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Close the client, after its pending calls unless the block has raised an error."""
         self.close(wait=kind is None)
 
     def _change(

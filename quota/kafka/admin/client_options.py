@@ -14,7 +14,7 @@ from typing import Any, Self
 from quota.admission.identity import request_topic
 from quota.errors import BadInput
 from quota.kafka.brokers.tokens import Token, call_function, credentials_in, fetch_token, to_token
-from quota.kafka.librdkafka import client_config, login_config
+from quota.kafka.librdkafka import login_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
 from quota.settings.connection import Connection, is_security
@@ -60,20 +60,11 @@ class ClientOptions:
         overrides = [f"kafka.bootstrap_servers={target['bootstrap.servers']}"]
         overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
         settings = load_settings(overrides, environment={}, with_default_file=False)
-        options = cls._with(settings, target, _control(settings, target))
-        return replace(options, time_limit_seconds=_seconds(config[TIME_LIMIT])) if TIME_LIMIT in config else options
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        """Return the options of a program that has settings."""
-        return cls._with(settings, client_config(settings.target_connection), client_config(settings.kafka.connection))
-
-    @classmethod
-    def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or _user_of(target, settings.kafka.timeout_seconds)
         client_id = str(target.get("client.id") or NO_CLIENT_ID)
         request_topic(user, settings.topics)  # raises if a user topic cannot have this name
-        return cls(settings, target, control, user, client_id)
+        options = cls(settings, target, _control(settings, target), user, client_id)
+        return replace(options, time_limit_seconds=_seconds(config[TIME_LIMIT])) if TIME_LIMIT in config else options
 
 
 def _seconds(time_limit_ms: str | float) -> float:

@@ -245,8 +245,8 @@ def test_what_is_printed_has_the_login_but_no_secret(files):
     loaded = load_with_origins([*SASL, *own], None, {}, with_default_file=False)
     tokens = load(*TOKENS, "kafka.librdkafka.client.rack=hunter2")
     settings = loaded.settings
-    named = [settings, settings.kafka.connection, settings.target_connection, ClientOptions.from_settings(settings)]
-    assert ["alice" in repr(each) for each in named] == [True] * 4
+    named = [settings, settings.kafka.connection, settings.target_connection]
+    assert ["alice" in repr(each) for each in named] == [True] * 3
     options = ClientOptions.from_config({"bootstrap.servers": "b:1", "sasl.password": "hunter2"})
     with pytest.raises(ValidationError) as raised:
         KafkaSettings(sasl_password="hunter2")  # noqa: S106
@@ -289,14 +289,6 @@ def test_an_application_gives_librdkafkas_own_settings():
     assert options.target == config
     decides = {"bootstrap.servers": "c:2", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256"}
     assert options.control == decides | {"sasl.username": "bob", "sasl.password": "q", "socket.timeout.ms": 7}
-
-
-def test_a_program_connects_to_each_cluster_by_its_settings():
-    settings = load(*SASL, "kafka.sasl_password=p", "kafka.target_servers=t:1", "target.security_protocol=SSL")
-    options = ClientOptions.from_settings(settings)
-    assert (options.target["bootstrap.servers"], options.target["security.protocol"]) == ("t:1", "SSL")
-    assert "sasl.password" not in options.target
-    assert (options.control["bootstrap.servers"], options.control["sasl.password"]) == ("127.0.0.1:9092", "p")
 
 
 @pytest.mark.parametrize(

@@ -119,14 +119,14 @@ def test_a_name_that_is_given_twice_is_not_requested(client, job):
 
 
 @pytest.fixture
-def admin(job, base_settings, monkeypatch):  # noqa: ARG001 it stands in for Kafka
+def admin(job, monkeypatch):  # noqa: ARG001 it stands in for Kafka
     """A client that may describe neither the topic `secret` nor the brokers' configs."""
 
     def forbidden(*_):
         raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
     monkeypatch.setattr(client_module, "read_broker_configs", forbidden)
-    admin = QuotaAdminClient(ClientOptions(base_settings, {"bootstrap.servers": "127.0.0.1:1"}, {}, "alice", "app"))
+    admin = QuotaAdminClient({"bootstrap.servers": "127.0.0.1:1"})
     yield admin
     admin.close(wait=False)
 
@@ -154,9 +154,9 @@ def test_the_growth_of_a_topic_that_does_not_exist_is_not_requested(admin, job):
     assert (job.requested.qsize(), grown["unknown"].decision_id) == (0, None)
 
 
-def dropped_client(settings, *names):
+def dropped_client(*names):
     """Return the futures of calls of a client that nothing refers to any more."""
-    client = QuotaAdminClient(ClientOptions(settings, {"bootstrap.servers": "127.0.0.1:1"}, {}, "alice", "app"))
+    client = QuotaAdminClient({"bootstrap.servers": "127.0.0.1:1"})
     return [client.create_topics([NewTopic(name, 1)], request_timeout=0.5)[name] for name in names]
 
 
@@ -166,19 +166,19 @@ def used():
     return threading.active_count(), *(len([*Path(f"/proc/self/{kind}").iterdir()]) for kind in ("task", "fd"))
 
 
-def test_a_client_that_is_dropped_leaves_nothing_behind(job, base_settings):  # noqa: ARG001 it stands in for Kafka
+def test_a_client_that_is_dropped_leaves_nothing_behind(job):  # noqa: ARG001 it stands in for Kafka
     """As an AdminClient that a function makes for a call, and does not close, which it cannot.
 
     Whatever else this process does meanwhile takes less than one thread and one file for each of them.
     """
     before, clients = used(), 10
     for _ in range(clients):
-        dropped_client(base_settings)
+        dropped_client()
     until(lambda: all(now < then + clients for now, then in zip(used(), before, strict=True)), seconds=10)
 
 
-def test_the_calls_of_a_client_that_is_dropped_end_first(job, base_settings):  # noqa: ARG001
-    silent, created = dropped_client(base_settings, "silent", "a")
+def test_the_calls_of_a_client_that_is_dropped_end_first(job):  # noqa: ARG001
+    silent, created = dropped_client("silent", "a")
     assert created.result(10) is None
     assert error_of(silent) == "_TIMED_OUT"
     until(lambda: not threads(), seconds=10, poll_seconds=0.01)
