@@ -1,9 +1,9 @@
 """Hooks of MkDocs: links to files of the repository outside docs/ become links to pages of the site.
 
-Pages contain paths in the repository, which are links on GitHub. The Markdown files at its top become pages of
-`project/`; any other linked file, and each file of a linked folder, becomes a page of `source/` with its text. A link
-to a file that does not exist is not changed, so that the strict build reports it. The strict build also fails if a page
-loads something from another host, as Mermaid diagrams do, or if a picture is missing.
+Pages contain paths in the repository, which are links on GitHub. The Markdown files at its top, and the chart's, become
+pages of `project/`; any other linked file, and each file of a linked folder, becomes a page of `source/` with its text.
+A link to a file that does not exist is not changed, so that the strict build reports it. The strict build also fails if
+a page loads something from another host, as Mermaid diagrams do, or if a picture is missing.
 """
 
 import logging
@@ -43,9 +43,10 @@ def on_startup(command: str, *, dirty: bool) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the repository that are linked, and those at its top."""
-    for page in CHECKOUT.glob("*.md"):
-        files.append(File.generated(config, f"{_PROJECT}{page.name}", content=page.read_text("utf-8")))
+    """Add the pages of the repository that are linked, those at its top, and the chart's."""
+    for page in (*CHECKOUT.glob("*.md"), CHECKOUT / "conf/helm/README.md"):
+        uri = f"{_PROJECT}{page.relative_to(CHECKOUT)}"
+        files.append(File.generated(config, uri, content=page.read_text("utf-8")))
     css = CHECKOUT / "conf/docs/site.css"
     files.append(File.generated(config, css.name, content=css.read_text("utf-8")))
     linked = {path for file in files.documentation_pages() for path in _linked(file)}
