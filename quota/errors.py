@@ -64,7 +64,7 @@ def interrupts_saying(message: Callable[[], str]) -> Iterator[None]:
 
 
 class ErrorCode(enum.IntEnum):
-    """Error codes of Kafka's protocol that our programs read or return. A topic of a decision has 0 or 89."""
+    """Error codes of Kafka's protocol that our programs read or return. A topic of a decision has 0, 44 or 89."""
 
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3

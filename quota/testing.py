@@ -64,7 +64,7 @@ class CallbackHarness:
 
         >>> harness.set_quota(QuotaEntity("carol"), Quota(5))
         >>> harness.resolve("carol", "app").limit
-        Limit(quota=Quota(rate=5.0, burst=None, max_debt_ms=None, shadow=False), since=1500)
+        Limit(quota=Quota(rate=5.0, burst=None, max_debt_ms=None, shadow=False, max_request_mutations=None), since=1500)
         >>> harness.resolve("carol", "app", at=1499).limit is None
         True
     """

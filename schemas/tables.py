@@ -4,7 +4,7 @@ from pyspark.sql.types import DateType, LongType, MapType, StringType, StructTyp
 
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
-from quota.records.quota_log import QuotaRecord
+from quota.records.quota_log import QUOTA_CONFIGS, QuotaRecord
 from schemas.columns import chosen_columns, column, columns
 from schemas.kafka import SOURCE
 
@@ -50,7 +50,7 @@ _CHANGE = [
     column("entity", StringType(), "entity of a quota, as JSON; null for other changes"),
     column("user", StringType(), "user of the entity: a name or '<default>'; null if it has none"),
     column("client_id", StringType(), "client-id of the entity: a name or '<default>'; null if it has none"),
-    *chosen_columns(QuotaRecord, "controller_mutation_rate", "controller_mutation_burst", "max_debt_ms", "shadow"),
+    *chosen_columns(QuotaRecord, *QUOTA_CONFIGS),
     column("bucket", StringType(), "tags of the buckets that are reset, as JSON; null for other changes"),
     column("callback", StringType(), "callback class from then on; null for that of the settings"),
     column("callback_configs", MapType(StringType(), StringType()), "configs of the callback"),

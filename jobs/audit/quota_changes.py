@@ -102,7 +102,7 @@ def row_to_record(row: Mapping[str, Any]) -> QuotaLogRecord:
     common = {name: row[name] for name in ("effective_at", "altered_by", "comment")}
     kind, altered = row["kind"], row.get("altered_configs")  # absent in tables of an older version
     if kind in ("quota", "cancel"):
-        configs = {name: row[name] for name in QUOTA_CONFIGS} | {"shadow": bool(row["shadow"])}
+        configs: dict[str, Any] = {name: row.get(name) for name in QUOTA_CONFIGS} | {"shadow": bool(row["shadow"])}
         entity = QuotaEntity.from_key(row["entity"])
         return QuotaRecord(entity, **configs, **common, altered_configs=altered, cancelled=kind == "cancel")
     if kind in ("callback", "callback_cancel"):

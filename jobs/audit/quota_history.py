@@ -22,7 +22,7 @@ from quota.timeline.change import (
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import HistoryEntry, ScheduledChange
 
-_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "max debt", "shadow"), strict=True))
+_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "max debt", "shadow", "limit per topic"), strict=True))
 
 
 def to_history(entry: QuotaLogEntry, timeline: QuotaTimeline) -> HistoryEntry:

@@ -26,6 +26,7 @@ QUOTA: Columns = {
     "RATE/S": "quota.rate",
     "BURST": "quota.burst",
     "MAX DEBT": "quota.max_debt_ms",
+    "MAX/TOPIC": "quota.max_request_mutations",
 }
 """The columns of an entity with its quota."""
 

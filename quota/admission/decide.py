@@ -1,5 +1,6 @@
 """The decision: a fold over the requests of one bucket, in order (KIP-599, ADR 0002)."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, Self
 
@@ -13,9 +14,11 @@ from quota.errors import ErrorCode
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, Shadow, TopicDecision, Withdrawal
 from quota.records.levels import Resolution, ResolvedRequest
+from quota.records.quota_log import LIMIT_CONFIG
 from quota.records.reason import Reason
 from quota.records.record import Record
 from quota.records.request import MutationRequest, TopicMutation
+from quota.text import plural
 
 _ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None, None)
 _REJECTED = (
@@ -76,6 +79,7 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
     """Return the decision on a request from the answer of its bucket."""
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
     quota = admission.quota
+    limit = quota.topic_limit if quota else math.inf
     verdict = _Answer.of(request, admission.admitted, admission.controller_throttle_ms)
     answer = _Answer.of(request, [True] * len(request.topics), 0) if resolution.shadow else verdict
     return Decision(  # positional: with thirty keyword arguments msgspec takes longer than the rest of a decision
@@ -96,12 +100,15 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         resolution.entity,
         resolution.exempt,
         answer.outcome,
-        [_topic(topic, admitted=admitted) for topic, admitted in zip(request.topics, answer.admitted, strict=True)],
+        [
+            _topic(topic, limit, admitted=admitted)
+            for topic, admitted in zip(request.topics, answer.admitted, strict=True)
+        ],
         answer.controller_throttle_ms,
         request.request_throttle_ms,
         answer.throttle_time_ms,
         record.timestamp + answer.throttle_time_ms,
-        verdict.as_shadow() if resolution.shadow else None,
+        verdict.as_shadow(request.topics, limit) if resolution.shadow else None,
         admission.tokens_before,
         admission.tokens,
         record.timestamp,
@@ -112,6 +119,7 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         request.observed,
         admission.bucket_before,
         admission.withdraws or (Withdrawal() if request.withdraws else None),
+        quota.max_request_mutations if quota else None,
     )
 
 
@@ -128,16 +136,34 @@ class _Answer(msgspec.Struct, frozen=True):
         throttle = told_throttle_ms(request, controller_throttle_ms)
         return cls(Outcome.of(admitted), admitted, controller_throttle_ms, throttle)
 
-    def as_shadow(self) -> Shadow:
-        codes = [(_ADMITTED if admitted else _REJECTED)[0] for admitted in self.admitted]
+    def as_shadow(self, topics: Sequence[TopicMutation], limit: float) -> Shadow:
+        answers = zip(topics, self.admitted, strict=True)
+        codes = [_error(topic, limit, admitted=admitted)[0] for topic, admitted in answers]
         return Shadow(self.outcome, codes, self.controller_throttle_ms, self.throttle_time_ms)
 
 
-def _topic(topic: TopicMutation, *, admitted: bool) -> TopicDecision:
+def exceeding_message(topic: TopicMutation, limit: float) -> str:
+    """Return the message of a topic whose cost exceeds the limit of the quota."""
+    return (
+        f"The topic costs {plural(topic.partitions, 'mutation')}, and one topic may cost at most {limit:,} "
+        f"({LIMIT_CONFIG}); waiting does not help."
+    )
+
+
+def _error(topic: TopicMutation, limit: float, *, admitted: bool) -> tuple[int, str, str | None, Reason | None]:
+    if admitted:
+        return _ADMITTED
+    if topic.partitions <= limit:
+        return _REJECTED
+    error, reason = ErrorCode.POLICY_VIOLATION, Reason.EXCEEDS_LIMIT
+    return error.value, error.name, exceeding_message(topic, limit), reason
+
+
+def _topic(topic: TopicMutation, limit: float, *, admitted: bool) -> TopicDecision:
     return TopicDecision(
         topic.name,
         topic.partitions,
-        *(_ADMITTED if admitted else _REJECTED),
+        *_error(topic, limit, admitted=admitted),
         count=topic.count,
         replication_factor=topic.replication_factor,
         assignments=topic.assignments,

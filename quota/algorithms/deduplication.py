@@ -6,6 +6,7 @@ A bucket remembers for a while which requests it has admitted. A repeat is recog
 wrote, not by its `request_id` alone: an id alone would let a client pay for one partition and get a thousand.
 """
 
+import math
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
@@ -36,7 +37,7 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
     timestamp: int
     """The latest timestamp of the request and its repeats [epoch ms]."""
     topics: int
-    """The number of topics that were admitted: the first ones, since none is admitted after a rejected one."""
+    """The number of topics up to the last admitted one: none is admitted after one that was rejected for a debt."""
     charge: float = 0.0
     """What it and its repeats were charged [mutations]."""
     attempt: int = 0
@@ -170,7 +171,14 @@ def attempt_of(request: MutationRequest, earlier: AdmittedRequest | None = None)
     return attempt if is_only else _SEVERAL
 
 
-def digest_of(request: MutationRequest) -> bytes:
-    """Return the digest of a request's sender and mutations; timing fields are excluded."""
+def digest_of(request: MutationRequest, topic_limit: float) -> bytes:
+    """Return the digest of a request's sender and mutations; timing fields are excluded.
+
+    If topics exceed the limit, the digest says which: with another limit that admits them, they are not charged yet.
+    """
+    content: tuple[object, ...]
     content = (request.user, request.client_id, request.request_id, request.operation, request.topics)
+    if topic_limit < math.inf:
+        exceeding = [number for number, topic in enumerate(request.topics) if topic.partitions > topic_limit]
+        content = (*content, exceeding) if exceeding else content
     return blake2b(codec.encode(content), digest_size=_DIGEST_BYTES).digest()

@@ -129,7 +129,7 @@ class TokenBucket:
         full = BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
         before = full if bucket is None else _before(bucket, limit, now, self.window, clock)
         remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
-        digest = digest_of(request) if deduplication.window_ms else b""
+        digest = digest_of(request, quota.topic_limit) if deduplication.window_ms else b""
         known = remembered.find(digest) if digest else None
         repeats = None
         if request.validate_only:
@@ -168,7 +168,8 @@ class TokenBucket:
 def _seen(repeats: AdmittedRequest | None, resolved: ResolvedRequest, admission: Admission) -> AdmittedRequest:
     """Return the entry of a request that is seen now, for the first time unless it repeats one."""
     before, after = admission.tokens_before or 0.0, admission.tokens or 0.0
-    topics, charge = sum(admission.admitted), round(before - after, _CHARGE_DIGITS)
+    topics = max((number for number, admitted in enumerate(admission.admitted, 1) if admitted), default=0)
+    charge = round(before - after, _CHARGE_DIGITS)
     record, attempt = resolved.record, attempt_of(resolved.request, repeats)
     if repeats is None:
         return AdmittedRequest(record.source, record.timestamp, topics, charge, attempt)
@@ -208,21 +209,24 @@ def charge_request(  # noqa: PLR0913, PLR0917
     quota_of_debt = debt_quota(before, now, quota)
     topics = request.topics[paid:] if paid else request.topics
     charged, tokens = charge(held, stored, topics, quota_of_debt, strict=strict)
-    throttle = 0
-    if (not all(charged)) if strict else in_debt(tokens, stored):
+    throttle, within = 0, answers_within_limit(charged, topics, quota)
+    if (not all(within)) if strict else (within or paid) and in_debt(tokens, stored):
         late_ms = before.late_ms(now)
         writes = before.updated_at is None or before.changed_at is not None or any(charged)
         throttle = throttle_ms(tokens, tokens if writes else stored, quota_of_debt.rate, late_ms)
-    admitted = [True] * paid + charged if paid else charged
+    admitted = [topic.partitions <= quota.topic_limit for topic in request.topics[:paid]] + charged if paid else charged
     return Admission(admitted, throttle, quota, burst, held, tokens, repeats, before)
 
 
 def debt_quota(before: BucketBefore, now: int, quota: Quota) -> Quota:
     """Return the quota that bounds the debt of a request at `now` (epoch ms), and at whose rate the debt is paid.
 
-    That of a late request may be an older one than the bucket's, which is in force when its client tries again.
+    That of a late request may be an older one than the bucket's, which is in force when its client tries again. The
+    limit of a topic stays the request's own.
     """
-    return Quota(before.quota, before.burst, before.max_debt_ms) if before.late_ms(now) else quota
+    if not before.late_ms(now):
+        return quota
+    return msgspec.structs.replace(quota, rate=before.quota, burst=before.burst, max_debt_ms=before.max_debt_ms)
 
 
 def charge(
@@ -230,17 +234,25 @@ def charge(
 ) -> tuple[list[bool], float]:
     """Charge topic by topic; return whether each is admitted, and the tokens afterwards.
 
-    A topic of a strict request is admitted only while the bucket is not in debt. `stored` are the tokens
-    in the state: their magnitude bounds the rounding error of `tokens`, those now.
+    A topic of a strict request is admitted only while the bucket is not in debt, and one that exceeds the limit of the
+    quota never. `stored` are the tokens in the state: their magnitude bounds the rounding error of `tokens`, those now.
     """
     admitted = []
-    least = min_tokens(quota)
+    least, limit = min_tokens(quota), quota.topic_limit
     for topic in topics:
-        admit = not (strict and in_debt(tokens, stored))
+        admit = topic.partitions <= limit and not (strict and in_debt(tokens, stored))
         if admit:
             tokens = max(tokens - topic.partitions, min(tokens, least))
         admitted.append(admit)
     return admitted, tokens
+
+
+def answers_within_limit(admitted: list[bool], topics: Sequence[TopicMutation], quota: Quota) -> list[bool]:
+    """Return the answers to the topics that do not exceed the limit of the quota: the others throttle nobody."""
+    limit = quota.topic_limit
+    if limit == math.inf:
+        return admitted
+    return [admit for admit, topic in zip(admitted, topics, strict=True) if topic.partitions <= limit]
 
 
 def is_reset(seen: int | None, reset_at: int | None) -> bool:

@@ -8,7 +8,7 @@ An example of a KIP-257 callback whose quotas come from its configs:
     [quota.callback_configs]
     "group.payments.users" = "alice;CN=writer,O=bank"   # separated by semicolons: certificate names have commas
     "group.payments.clients" = "nightly-etl"
-    "group.payments.controller_mutation_rate" = 10      # also controller_mutation_burst, max_debt_ms, shadow
+    "group.payments.controller_mutation_rate" = 10      # and the other configs of a quota
 
 The eight levels apply to users and client-ids in no group.
 """
@@ -51,7 +51,7 @@ class GroupQuotaCallback(DefaultQuotaCallback):
         user_groups: dict[str, str] = {}
         client_groups: dict[str, str] = {}
         for name, group in _parse_groups(configs).items():
-            limits[name] = QuotaValue(Quota(*group.bounds, group.shadow))
+            limits[name] = QuotaValue(Quota(*group.bounds, group.shadow, group.max_request_mutations))
             for members, names in ((user_groups, group.users), (client_groups, group.clients)):
                 for member in filter(None, (entry.strip() for entry in names.split(";"))):
                     if members.setdefault(member, name) != name:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol, Self
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Cluster, Quota
@@ -70,10 +71,10 @@ class QuotaValue(float):
     entity: QuotaEntity | None
 
     def times(self, share: float) -> "QuotaValue":
-        """Return the quota times `share`: its rate, and its own burst if it has one; the bound on debt stays."""
+        """Return the quota times `share`: its rate, and its own burst if it has one; the other options stay."""
         quota = self.quota
         burst = None if quota.burst is None else quota.burst * share
-        return QuotaValue(Quota(quota.rate * share, burst, quota.max_debt_ms, quota.shadow), self.entity)
+        return QuotaValue(replace(quota, rate=quota.rate * share, burst=burst), self.entity)
 
 
 class ClientQuotaCallback(Protocol):

@@ -131,7 +131,8 @@ def _gains(decision: Decision, quota: Quota, before: BucketBefore) -> list[Gain]
 def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> list[Charge]:
     charges = []
     for number, topic in enumerate([] if decision.withdraws else decision.request.topics):
-        admitted, charged, before = True, number >= decision.free_topics, tokens
+        admitted = decision.validate_only or topic.partitions <= quota.topic_limit
+        charged, before = number >= decision.free_topics, tokens
         if charged:
             (admitted,), tokens = charge(tokens, stored, [topic], quota, strict=decision.mode is Mode.STRICT)
         charges.append(Charge(topic.name, topic.partitions, before, tokens, admitted, charged and admitted))

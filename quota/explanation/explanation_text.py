@@ -1,11 +1,14 @@
 """The explanation of a decision as text: a sentence for the client that it concerns, and the steps of the decision."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from quota.errors import ErrorCode
 from quota.explanation.explanation import Charge, Explanation, Gain, Recomputed
 from quota.records.decision import BucketBefore, Decision, Outcome, Withdrawal
+from quota.records.quota_log import LIMIT_CONFIG
 from quota.records.request import Mode, Operation
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 
@@ -117,9 +120,11 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision = explanation.decision
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
     callback = f", by {printable(decision.callback)}" if decision.callback else ""
+    limit = decision.max_request_mutations
+    most = "" if limit is None else f", and {limit} for one topic ({LIMIT_CONFIG})"
     debt = "" if decision.max_debt_ms is None else f", no debt longer than {format_duration(decision.max_debt_ms)}"
     yield ExplanationRow("quota", f"Q = {format_rate(decision.quota or 0)}{whose}{callback}")
-    yield ExplanationRow("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
+    yield ExplanationRow("", f"B = {_number(decision.burst or 0)} mutations at once{most}{debt}")
     if decision.shadow:
         yield ExplanationRow("", "in shadow mode: only reported, everything is admitted")
     yield ExplanationRow("bucket", describe_sharing(dict(decision.tags.items())))
@@ -163,21 +168,24 @@ def _refill_formula(gain: Gain) -> str:
 
 
 def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[ExplanationRow]:
-    name = "charges"
+    name, quota = "charges", decision.applied_quota
+    limit = quota.topic_limit if quota else math.inf
     for charge in charges[:_TOPICS_AT_EACH_END]:
-        yield ExplanationRow(name, _charge_text(charge))
+        yield ExplanationRow(name, _charge_text(charge, limit))
         name = ""
     left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
         yield ExplanationRow("", f"... {plural(left_out, 'more topic')} (-o json prints all) ...")
     for charge in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
-        yield ExplanationRow("", _charge_text(charge))
+        yield ExplanationRow("", _charge_text(charge, limit))
     yield ExplanationRow("K after", _number(decision.tokens or 0))
 
 
-def _charge_text(charge: Charge) -> str:
+def _charge_text(charge: Charge, limit: float) -> str:
     before, after, cost = _number(charge.tokens_before), _number(charge.tokens), charge.partitions
     topic = f"{quoted(charge.name)} of {cost}:"
+    if not charge.admitted and cost > limit:
+        return f"{topic} rejected, since {cost} > {LIMIT_CONFIG} = {limit}; K = {before} stays"
     if not charge.admitted:
         return f"{topic} rejected, since K = {before} < 0; K stays"
     if not charge.charged:
@@ -221,6 +229,8 @@ def _throttle_formula(decision: Decision, bucket_ms: int, rate: float, late_ms: 
         return f"-K / Q = {debt}{late} = {_seconds(bucket_ms)}, rounded up{until}{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
+    if _exceeding(decision):
+        return f"none: a topic that exceeds {LIMIT_CONFIG} throttles nobody"
     if decision.mode is Mode.STRICT:
         return "none: no topic was rejected" + (", though the next one will be" if tokens < 0 else "")
     return "none: K is not below 0"
@@ -285,10 +295,22 @@ def _rejected(decision: Decision) -> str:
     codes = decision.error_codes
     rejected = sum(map(bool, codes))
     which = "" if rejected == len(codes) else f" in part ({rejected:,} of {plural(len(codes), 'topic')})"
-    return f"rejected{which} because {_overdrawn(decision)}"
+    exceeding = _exceeding(decision)
+    reasons = [_overdrawn(decision)] if exceeding < rejected else []
+    if exceeding:
+        limit = f"the {decision.max_request_mutations or 0:,} mutations that one may cost ({LIMIT_CONFIG})"
+        reasons.append(f"{plural(exceeding, 'topic')} exceeded {limit}")
+    return f"rejected{which} because {' and '.join(reasons)}"
+
+
+def _exceeding(decision: Decision) -> int:
+    """Return the number of topics that were rejected because they exceed the limit of the quota."""
+    return decision.error_codes.count(ErrorCode.POLICY_VIOLATION)
 
 
 def _retry(decision: Decision, now: int) -> str:
+    if _exceeding(decision) == sum(map(bool, decision.error_codes)):
+        return "waiting does not help"
     at = format_time(decision.retry_at)
     left = decision.retry_at - now
     return f"try again in {format_duration(left)}, at {at}" if left > 0 else f"it could be tried again from {at} on"

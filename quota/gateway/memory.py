@@ -153,7 +153,7 @@ class KnownBuckets:
 
     def __init__(self) -> None:
         self._tags: OrderedDict[Client, Tags] = OrderedDict()
-        self._buckets: OrderedDict[Tags, BucketBefore] = OrderedDict()
+        self._buckets: OrderedDict[Tags, tuple[BucketBefore, Quota]] = OrderedDict()
 
     def record(self, decision: Decision, decided_at: int) -> None:
         """Record the bucket of a client, as it is after a decision; none if no quota is enforced."""
@@ -163,26 +163,27 @@ class KnownBuckets:
             self._buckets.pop(decision.tags, None)
             return
         bucket = BucketBefore(tokens, decided_at, quota.rate, quota.burst, quota.max_debt_ms)
-        _keep(self._buckets, decision.tags, bucket)
+        _keep(self._buckets, decision.tags, (bucket, quota))
 
     def debt_ms(self, client: Client, now: int) -> int:
         """Return the time until the debt of a client's bucket is paid off, as far as is known."""
-        bucket = self._buckets.get(self._tags_of(client))
-        if bucket is None:
+        known = self._buckets.get(self._tags_of(client))
+        if known is None:
             return 0
+        bucket, _ = known
         tokens = gain(bucket.tokens, bucket.quota, now - (bucket.updated_at or now), bucket.burst)
         return throttle_ms(tokens, bucket.tokens, bucket.quota)
 
     def charge(self, client: Client, request: MutationRequest, now: int) -> Admission | None:
         """Charge a request that is not decided; return the answer of the client's bucket, None if that is not known."""
         tags = self._tags_of(client)
-        bucket = self._buckets.get(tags)
-        if bucket is None:
+        known = self._buckets.get(tags)
+        if known is None:
             return None
-        quota = Quota(bucket.quota, bucket.burst, bucket.max_debt_ms)
+        bucket, quota = known
         admission = charge_request(bucket, request, now, quota, bucket.burst)
         if any(admission.admitted) and admission.tokens is not None:
-            self._buckets[tags] = replace(bucket, tokens=admission.tokens, updated_at=now)
+            self._buckets[tags] = replace(bucket, tokens=admission.tokens, updated_at=now), quota
         return admission
 
     def _tags_of(self, client: Client) -> Tags:

@@ -358,7 +358,8 @@ class Applier:
         counts = Counter(topic.name for topic in decision.topics)
         return [
             self._plan_topic(admitted, topic, counts[topic.name], repeated=number < decision.paid_topics)
-            for number, topic in enumerate(admitted_topics(decision.topics))
+            for number, topic in enumerate(decision.topics)
+            if not topic.error_code
         ]
 
     def _plan_topic(

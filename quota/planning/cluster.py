@@ -95,8 +95,9 @@ def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
 def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:
     """Yield the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
 
-    Options that brokers do not have (burst, bound on debt) are kept, even if the rate changes; a quota that the brokers
-    enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid.
+    Options that brokers do not have (burst, bound on debt, limit of a topic) are kept, even if the rate changes; a
+    quota that the brokers enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the
+    cluster is invalid.
     """
     wanted, own = wanted_rates(timeline, at), {change.entity: change.quota for change in timeline.known(at)}
     for difference in differences(wanted, present):
@@ -108,7 +109,7 @@ def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Ste
         elif before is None:
             yield Step(QuotaRecord(entity, difference.present), None, Quota(difference.present))
         else:
-            after = Quota(difference.present, before.burst, before.max_debt_ms)
+            after = replace(before, rate=difference.present, shadow=False)
             changed = [RATE_CONFIG, "shadow"] if before.shadow else [RATE_CONFIG]
             yield Step(replace(QuotaRecord.of(entity, after), altered_configs=changed), before, after)
 
@@ -137,7 +138,8 @@ class Note(msgspec.Struct, frozen=True):
     """A difference between the enforcement of a quota here and on the cluster."""
 
     kind: str
-    """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `rate`, `callback`, `exempt_user` or `window`."""
+    """`burst`, `max_debt_ms`, `max_request_mutations`, `shadow`, `scheduled`, `no_client_id`, `rate`, `callback`,
+    `exempt_user` or `window`."""
     message: str
     """The difference in a sentence."""
     entity: QuotaEntity | None = None
@@ -220,6 +222,8 @@ def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator
         yield "burst", f"has a burst of {quota.burst:g} here, and of {given:g} there, which follows from the rate"
     if quota.max_debt_ms is not None:
         yield "max_debt_ms", f"has debts of {quota.max_debt_ms} ms at most here, and of any length there"
+    if quota.max_request_mutations is not None:
+        yield "max_request_mutations", f"limits a topic to {quota.max_request_mutations} mutations here, and not there"
     if 1000 / quota.rate > MAX_THROTTLE_MS:
         yield "rate", "is so small that the throttle time of one mutation exceeds the maximum of Kafka's protocol"
     if math.isinf(quota.rate * brokers.num * brokers.size_seconds):

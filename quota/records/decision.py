@@ -11,7 +11,7 @@ from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.quota_log import Quota
 from quota.records.reason import Reason
-from quota.records.record import DebtMs, Int16, Int32, Int64, Positive, Source
+from quota.records.record import DebtMs, Int16, Int32, Int64, Positive, Source, TopicLimit
 from quota.records.request import (
     STRICT_SINCE,
     Mode,
@@ -49,9 +49,9 @@ class TopicDecision(TopicDetails, frozen=True):
     partitions: Int32
     """cost of the topic: partitions created, added or deleted [mutations]"""
     error_code: Int16
-    """Kafka's error code: 0 or 89"""
+    """Kafka's error code: 0, 44 or 89"""
     error: str
-    """Kafka's name of the error: NONE or THROTTLING_QUOTA_EXCEEDED"""
+    """Kafka's name of the error: NONE, POLICY_VIOLATION or THROTTLING_QUOTA_EXCEEDED"""
     error_message: str | None
     """reason in a sentence; null if the topic is admitted"""
     reason: Reason | None = None
@@ -64,7 +64,7 @@ class Shadow(msgspec.Struct, frozen=True):
     outcome: Outcome
     """outcome without shadow: ADMITTED, PARTIAL or REJECTED"""
     error_codes: list[Int16]
-    """error code of each topic, 0 or 89, in the request's order"""
+    """error code of each topic, 0, 44 or 89, in the request's order"""
     controller_throttle_ms: Int32
     """throttle time of the bucket alone [ms]"""
     throttle_time_ms: Int32
@@ -77,7 +77,7 @@ class Repeat(msgspec.Struct, frozen=True):
     decision_id: str
     """id of the earlier decision, which admitted the same request"""
     topics: Int32
-    """number of leading topics that are not charged again"""
+    """number of leading topics that are not charged again; of these, such as exceed the limit are rejected as before"""
 
 
 class Withdrawal(msgspec.Struct, frozen=True):
@@ -190,6 +190,8 @@ class Decision(msgspec.Struct, frozen=True):
     """bucket before the request, from which the answer follows; null for unlimited, and in records of older programs"""
     withdraws: Withdrawal | None = None
     """what was given back, if the record withdraws an earlier request; null for a request"""
+    max_request_mutations: TopicLimit | None = None
+    """most that one topic may cost by the quota; null for no limit [mutations]"""
 
     def __post_init__(self) -> None:
         for name, answer in (("shadow", self.shadow), ("observed", self.observed)):
@@ -245,7 +247,9 @@ class Decision(msgspec.Struct, frozen=True):
     @property
     def applied_quota(self) -> Quota | None:
         """The quota that was applied, with its effective burst; None without a quota."""
-        return None if self.quota is None else Quota(self.quota, self.burst, self.max_debt_ms)
+        if self.quota is None:
+            return None
+        return Quota(self.quota, self.burst, self.max_debt_ms, max_request_mutations=self.max_request_mutations)
 
     @property
     def verdict(self) -> "Decision | Shadow":

@@ -1,5 +1,6 @@
 """The quota log: its records, the quotas and callbacks that they set, and their reader."""
 
+import math
 import sys
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self, TypeAlias
@@ -9,10 +10,11 @@ import msgspec
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.entity import QuotaEntity
-from quota.records.record import DebtMs, EpochMs, Name, Positive
+from quota.records.record import DebtMs, EpochMs, Name, Positive, TopicLimit
 from quota.text import format_configs
 
 RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"
+LIMIT_CONFIG = "max_request_mutations"
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RATE_CONFIG, "burst": BURST_CONFIG}):
@@ -25,6 +27,9 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RAT
     """The longest throttle time that one large mutation can cause: debt beyond it is forgiven. None for no limit."""
     shadow: bool = False
     """Whether the quota is evaluated and reported but not enforced: everything is admitted."""
+    max_request_mutations: TopicLimit | None = None
+    """The most mutations that one topic of a request may cost; a topic that costs more is rejected for good. None for
+    no limit."""
 
     def __str__(self) -> str:
         """Return the quota in the notation of `--add-config`."""
@@ -39,6 +44,11 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RAT
     def bounds(self) -> tuple[float, float | None, int | None]:
         """The rate, burst and maximum debt: everything that changes the tokens of a bucket."""
         return self.rate, self.burst, self.max_debt_ms
+
+    @property
+    def topic_limit(self) -> float:
+        """The most mutations that one topic of a request may cost; infinite without a limit."""
+        return math.inf if self.max_request_mutations is None else self.max_request_mutations
 
 
 QUOTA_CONFIGS = {field.encode_name: field.name for field in msgspec.structs.fields(Quota)}
@@ -142,6 +152,8 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """bound on debt, as a throttle time; null for none [ms]"""
     shadow: bool = False
     """whether the quota is in shadow: computed and reported, but not enforced"""
+    max_request_mutations: TopicLimit | None = None
+    """most that one topic of a request may cost; null for no limit [mutations]"""
     effective_at: EpochMs | None = None
     """time from which the change takes effect, if it is later than the record [epoch ms]"""
     altered_by: str | None = None
@@ -156,13 +168,13 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, entity: QuotaEntity, quota: Quota | None) -> Self:
         """Return the record that sets a quota, or removes it where it is None."""
-        return cls(entity, None) if quota is None else cls(entity, *quota.bounds, quota.shadow)
+        return cls(entity, None) if quota is None else cls(entity, **quota.configs)
 
     @property
     def quota(self) -> Quota | None:
         """The quota that is set; None where it is removed."""
-        rate = self.controller_mutation_rate
-        return None if rate is None else Quota(rate, self.controller_mutation_burst, self.max_debt_ms, self.shadow)
+        configs = {field: getattr(self, name) for name, field in QUOTA_CONFIGS.items()}
+        return None if self.controller_mutation_rate is None else Quota(**configs)
 
     @property
     def key(self) -> bytes:

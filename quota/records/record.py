@@ -20,6 +20,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=MAX_EPOCH_MS)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
 DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, extra={"bits": 64})]
+TopicLimit = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """A number that is not negative; a table stores it in 32 bits, and numbers without such a bound in 64."""

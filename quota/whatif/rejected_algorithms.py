@@ -16,6 +16,7 @@ from quota.algorithms.token_bucket import (
     Admission,
     Clock,
     TokenBucket,
+    answers_within_limit,
     charge,
     clock_of,
     in_debt,
@@ -147,7 +148,7 @@ class RateQuota:
         limit = resolution.limit
         if limit is None:
             return state, Admission([True] * len(request.topics))
-        quota = Quota(limit.quota.rate)
+        quota = Quota(limit.quota.rate, max_request_mutations=limit.quota.max_request_mutations)
         burst = self.window.burst(quota.rate)
         if request.validate_only:
             return state, Admission([True] * len(request.topics), 0, quota, burst)
@@ -169,7 +170,8 @@ class RateQuota:
                 charges = charges.record(cost, now, self.window)
             newest = (state.charged_at, state.clock) if now < state.charged_at else (now, clock)
             state = RateState(charges, state.reset_at, *newest)
-        throttled = not all(admitted) if strict else in_debt(room, counted)
+        within = answers_within_limit(admitted, request.topics, quota)
+        throttled = not all(within) if strict else within and in_debt(room, counted)
         late_ms = max(state.charged_at - now, 0)
         throttle = throttle_ms(room, counted, quota.rate, late_ms) if throttled else 0
         return state, Admission(admitted, throttle, quota, burst)

@@ -102,7 +102,7 @@ def resolved(
         return {name: fields.pop(name) for name in names if name in fields}
 
     where = pop("offset", "partition")
-    options = pop("burst", "max_debt_ms")
+    options = pop("burst", "max_debt_ms", "max_request_mutations")
     details = pop("shadow", "reset_at", "exempt")
     value = request_json(*partitions, **fields)
     resolution = Resolution(Tags("", ""), None, None, **details)

@@ -15,7 +15,7 @@ from jobs.cli.groups import SingleValuesCommand
 from jobs.cli.options import Client, User
 from quota.errors import BadInput, NotFound
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
+from quota.records.quota_log import BURST_CONFIG, LIMIT_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
 from quota.settings.sections import KafkaSettings
 from quota.text import config_value
 
@@ -29,6 +29,7 @@ _EXPECTED = {
     BURST_CONFIG: "a finite number above 0",
     "max_debt_ms": f"milliseconds from 1 to {2**31 - 1}",
     "shadow": "true or false",
+    LIMIT_CONFIG: f"a whole number from 1 to {2**31 - 1}",
 }
 
 

@@ -13,9 +13,9 @@ from quota.planning.warnings import name_warning, quota_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.levels import Resolution
 from quota.records.levels import levels as entity_levels
-from quota.records.quota_log import Window
+from quota.records.quota_log import LIMIT_CONFIG, Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
-from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
+from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, quoted
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import Level
 from schemas.documents.quotas import ResolvedQuota
@@ -79,7 +79,7 @@ def print_resolved(resolved: ResolvedQuota, window: Window) -> None:
     if resolved.levels and not resolved.exempt:
         print()
         columns = {"LEVEL": "level", **QUOTA, "SINCE": "since"}
-        print_rows(resolved.levels, columns, optional=("SINCE", "MAX DEBT", "BURST"))
+        print_rows(resolved.levels, columns, optional=("SINCE", "MAX/TOPIC", "MAX DEBT", "BURST"))
 
 
 def _facts(resolved: ResolvedQuota, window: Window) -> Iterator[tuple[str, str]]:
@@ -98,6 +98,8 @@ def _facts(resolved: ResolvedQuota, window: Window) -> Iterator[tuple[str, str]]
     yield "Burst", f"{resolved.burst:.10g} mutations at once ({own})"
     if quota.max_debt_ms is not None:
         yield "Longest debt", f"{format_duration(quota.max_debt_ms)} (max_debt_ms)"
+    if quota.max_request_mutations is not None:
+        yield "Largest topic", f"{plural(quota.max_request_mutations, 'mutation')} ({LIMIT_CONFIG})"
     yield "Bucket", describe_sharing(resolved.bucket or {})
     if resolved.reset_at is not None:
         yield "Reset", format_time(resolved.reset_at)

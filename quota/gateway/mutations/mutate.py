@@ -7,10 +7,12 @@ A topic is changed by one request at a time. Of ten that create it at once, one 
 validated again, and get the error of a topic that exists.
 """
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from quota.admission.decide import exceeding_message
 from quota.errors import ErrorCode
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.creation import check_creation, create
@@ -20,10 +22,12 @@ from quota.gateway.operations import (
     OUT_OF_TIME,
     RESULTS,
     BrokerCall,
+    Charged,
     Checked,
     ClientRequest,
     MutationResponse,
     Pause,
+    TopicResponse,
     wait,
 )
 from quota.records.decision_request import DecisionReply, DecisionRequest
@@ -61,6 +65,14 @@ class _Outcome:
     message: str | None = None
     counted: tuple[str, str] = ("admitted", "rejected")
     """The outcomes by which the admitted topics and the others are counted."""
+    exceeding: Mapping[int, str | None] = field(default_factory=dict)
+    """The messages of the topics that exceed the limit of the quota, by their indexes."""
+
+    def rejection(self, index: int, mutation: Charged) -> TopicResponse:
+        """Return the result of a topic that is not admitted."""
+        if index in self.exceeding:
+            return mutation.rejection(ErrorCode.POLICY_VIOLATION, self.exceeding[index])
+        return mutation.rejection(self.error, self.message)
 
 
 def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Steps:
@@ -100,13 +112,13 @@ def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext
     elif checked.charged:
         outcome = yield from _decide(request, checked, context, clock)
     admitted = [mutation for index, mutation in enumerate(checked.charged) if index in outcome.admitted]
-    others = [mutation for index, mutation in enumerate(checked.charged) if index not in outcome.admitted]
+    others = [(index, mutation) for index, mutation in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     if admitted:
         _, carry_out = _KINDS[request.key]
         response = yield from carry_out(request, admitted, context, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
-    rejected = [mutation.rejection(outcome.error, outcome.message) for mutation in others]
+    rejected = [outcome.rejection(index, mutation) for index, mutation in others]
     return MutationResponse(
         {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *rejected]},
         mute_ms=outcome.throttle_ms,
@@ -159,7 +171,11 @@ def _proceed(request: ClientRequest, requested: MutationRequest, context: Gatewa
     admitted = frozenset(index for index, admits in enumerate(answered) if admits)
     context.stats.add_uncharged(request.user, sum(requested.topics[index].partitions for index in admitted))
     throttle_ms = 0 if answer is None else answer.controller_throttle_ms
-    return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=("proceeded", "rejected"))
+    limit = answer.quota.topic_limit if answer and answer.quota else math.inf
+    exceeding = {index: topic for index, topic in enumerate(requested.topics) if topic.partitions > limit}
+    messages = {index: exceeding_message(topic, limit) for index, topic in exceeding.items()}
+    counted = "proceeded", "rejected"
+    return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED, exceeding=messages, counted=counted)
 
 
 def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
@@ -171,7 +187,12 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayCont
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        messages = {
+            index: topic.error_message
+            for index, topic in enumerate(decision.topics)
+            if topic.error_code == ErrorCode.POLICY_VIOLATION
+        }
+        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED, exceeding=messages)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
     is_silent = reply.job_silent_ms >= context.decision_timeout_ms

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException
 
+from quota.errors import ErrorCode
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.target import Stopped
 from quota.kafka.tasks import Task
@@ -232,6 +233,8 @@ class Calls:
             call.admitted.add(topic.name)
         if admitted:
             call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
+        for exceeding in (topic for topic in decision.topics if topic.error_code == ErrorCode.POLICY_VIOLATION):
+            call.fail([exceeding.name], kafka_error(exceeding.error_code, exceeding.error_message or ""))
         for topic in rejected:
             call.rejected[topic.name] = decision
             if not call.options.retry_on_quota_violation and topic.name in call.pending:

@@ -52,6 +52,7 @@ def test_a_decision_becomes_a_typed_row():
         "observed": None,
         "bucket_before": None,
         "withdraws": None,
+        "max_request_mutations": None,
     }
     assert foreign == []
 
@@ -176,7 +177,8 @@ GROUP = "quota.callbacks.groups.GroupQuotaCallback"
 RECORDS = {
     "a quota": ALICE | {"controller_mutation_rate": 5.5, "altered_by": "ann", "comment": "why"},
     "one with all options": ALICE
-    | {"controller_mutation_rate": 5, "controller_mutation_burst": 9, "max_debt_ms": 100, "shadow": True},
+    | {"controller_mutation_rate": 5, "controller_mutation_burst": 9, "max_debt_ms": 100, "shadow": True}
+    | {"max_request_mutations": 7},
     "a part of one": ALICE | {"controller_mutation_rate": 5, "altered_configs": ["shadow"]},
     "none": ALICE | {"controller_mutation_rate": None},
     "the defaults": {"entity": {"user": None, "client-id": None}, "controller_mutation_rate": 5},

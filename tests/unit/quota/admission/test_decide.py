@@ -11,6 +11,7 @@ from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota_log import Quota, Window
 from quota.records.reason import Reason
+from quota.whatif.rejected_algorithms import AlgorithmName, make_algorithm
 from tests.support.factories import KIP, PERMISSIVE, decide_all, resolved, written
 
 
@@ -62,6 +63,8 @@ def test_kafkas_own_cases(window, requests, steps):
 
 FIVE = Quota(5)
 DEBT = Bucket(-60, 0, FIVE)
+LIMITED = {"max_request_mutations": 80}
+LIMIT = Quota(5, **LIMITED)
 OLD, CHECK = {"api_version": PERMISSIVE}, {"at": 2000, "validate_only": True}
 STEPS = {
     "a bucket at zero admits": (Bucket(0, 0, FIVE), resolved(1), ("ADMITTED", -1, 0), written(-1, 0, FIVE)),
@@ -72,6 +75,11 @@ STEPS = {
         ("ADMITTED", -70, 14_000),
         written(-70, 0, FIVE),
     ),
+    # Above the limit of a topic: it costs nothing, and waiting would not help.
+    "a topic above the limit": (DEBT, resolved(81, at=3000, **LIMITED), ("REJECTED", -45, 0), DEBT),
+    "a topic above the limit of an old client": (DEBT, resolved(81, **LIMITED, **OLD), ("REJECTED", -60, 0), DEBT),
+    "a topic at the limit": (Bucket(0, 0, FIVE), resolved(80, **LIMITED), ("ADMITTED", -80, 0), written(-80, 0, LIMIT)),
+    "validate-only above the limit": (DEBT, resolved(81, **CHECK, **LIMITED), ("ADMITTED", -50, 0), DEBT),
     # Neither charged nor rejected nor throttled: K is -50 after 2 s.
     "validate-only": (DEBT, resolved(80, **CHECK), ("ADMITTED", -50, 0), DEBT),
     "validate-only by an old client": (DEBT, resolved(80, **CHECK, **OLD), ("ADMITTED", -50, 0), DEBT),
@@ -142,6 +150,23 @@ def test_topics_are_admitted_one_by_one_in_the_requests_order():
     assert decision.outcome is Outcome.PARTIAL
     assert decision.tokens == -100
     assert decision.throttle_time_ms == 20_000
+
+
+@pytest.mark.parametrize("algorithm", [KIP, *(make_algorithm(name, Window()) for name in AlgorithmName)])
+def test_a_topic_above_the_limit_is_rejected_with_another_error_and_the_others_as_if_it_were_not_there(algorithm):
+    """It says the limit, in shadow, too; only the topic that exceeds the rate throttles the client."""
+    request = [90_000, 80, 80, 2_147_483_647, 80]
+    _, (enforced, shadow) = decide_all(
+        *(resolved(*request, **LIMITED, burst=60, shadow=shadow) for shadow in (False, True)), algorithm=algorithm
+    )
+    assert [topic.error_code for topic in enforced.topics][:4] == [44, 0, 0 if enforced.burst > 80 else 89, 44]
+    assert (enforced.topics[0].error, enforced.topics[0].reason) == ("POLICY_VIOLATION", Reason.EXCEEDS_LIMIT)
+    assert enforced.topics[0].error_message == (
+        "The topic costs 90,000 mutations, and one topic may cost at most 80 (max_request_mutations); waiting does not "
+        "help."
+    )
+    assert shadow.shadow.error_codes[::3] == [44, 44]
+    assert shadow.admitted == [True] * 5
 
 
 def test_a_rejected_topic_says_so():

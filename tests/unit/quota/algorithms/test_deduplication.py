@@ -54,6 +54,16 @@ def test_an_id_reused_for_another_request_is_charged(other):
     assert second.tokens <= -100
 
 
+def test_a_repeat_is_free_and_its_topics_above_the_limit_are_rejected_again():
+    """Of 100, 900, 100 and 900 a limit of 500 leaves the small ones; with a higher limit all are charged, once each."""
+    limits = [500, 501, 1000, 1000]
+    _, decisions = deduplicated(*(resolved(100, 900, 100, 900, max_request_mutations=limit) for limit in limits))
+    rejected = [[topic.error_code for topic in decision.topics] for decision in decisions]
+    assert rejected == [[0, 44, 0, 44], [0, 44, 0, 44], [0, 0, 89, 89], [0, 0, 89, 89]]
+    assert [decision.tokens for decision in decisions] == [300, 300, -700, -700]
+    assert [decision.repeats and decision.repeats.topics for decision in decisions] == [None, 3, None, 2]
+
+
 @pytest.mark.parametrize("way", [{"purgatory_ms": 5}, {"expires_at": 9}])
 def test_a_request_is_the_same_however_it_was_forwarded(way):
     _, (_, second) = deduplicated(resolved(300), resolved(300, **way))

@@ -53,6 +53,18 @@ def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_top
     assert why.charges[-1] == Charge("topic-6", 80, 20, -60, admitted=True, charged=True)
 
 
+LIMITED = {"max_request_mutations": 50}
+
+
+@pytest.mark.parametrize("fields", [{}, {"api_version": PERMISSIVE}, {"shadow": True}, {"validate_only": True}])
+def test_a_topic_above_the_limit_is_rejected_and_not_charged(fields):
+    """Also in a repeat, whose other topics were charged before."""
+    request = (0, [51, 20, 600], LIMITED | fields)
+    for decision in decided(request, request, repeats_ms=1000):
+        rejected = [not charge.admitted for charge in reproduced(decision).charges]
+        assert rejected == [False] * 3 if "validate_only" in fields else [True, False, True]
+
+
 def test_a_quota_changed_in_between_counts_from_its_timestamp():
     """Two seconds at 5/s, one at 10/s: -60, -50, -40; to be paid back in 4 s."""
     why = reproduced(CHANGED[1])

@@ -49,6 +49,11 @@ OBSERVED = {"at": 0, "error_codes": [89], "throttle_time_ms": 7}
     [
         (WORKED, "'topic-0' of 80: admitted, K = 0 - 80 = -80"),
         (WORKED, "none: no topic was rejected, though the next one will be"),
+        (decided((0, [51], {"max_request_mutations": 50})), "rejected, since 51 > max_request_mutations = 50; K = 500"),
+        (
+            decided((0, [51], {"max_request_mutations": 50})),
+            "none: a topic that exceeds max_request_mutations throttles",
+        ),
         (WORKED[:1], "500: no earlier request had charged the bucket, so it was full"),
         (CHANGED, "-40: the bucket had K = -60 at T = 1970-01-01T00:00:00.000Z, and its quota was 5 mutations/s"),
         (CHANGED, "min(-60 + 2 s * 5/s, 500) = -50 at 1970-01-01T00:00:02.000Z"),

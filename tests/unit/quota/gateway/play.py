@@ -206,18 +206,18 @@ class Play:
         self.serve()
 
 
-def decision_on(request, rejected=(), throttle_ms=0, **given):
-    """Return a decision on a request that rejects the topics named."""
-    topics = [
-        {
-            "name": topic.name,
-            "partitions": topic.partitions,
-            "error_code": 89 if topic.name in rejected else 0,
-            "error": "THROTTLING_QUOTA_EXCEEDED" if topic.name in rejected else "NONE",
-            "error_message": "The throttling quota has been exceeded." if topic.name in rejected else None,
-        }
-        for topic in request.topics
-    ]
+ADMITTED = (0, "NONE", None)
+REJECTED = (89, "THROTTLING_QUOTA_EXCEEDED", "The throttling quota has been exceeded.")
+EXCEEDING = (44, "POLICY_VIOLATION", "The topic costs too much.")
+
+
+def decision_on(request, rejected=(), throttle_ms=0, exceeding=(), **given):
+    """Return a decision on a request that rejects the topics named, some because they exceed the limit of a topic."""
+    topics = []
+    for topic in request.topics:
+        answer = EXCEEDING if topic.name in exceeding else REJECTED if topic.name in rejected else ADMITTED
+        error = dict(zip(("error_code", "error", "error_message"), answer, strict=True))
+        topics.append({"name": topic.name, "partitions": topic.partitions, **error})
     fields = {
         "topics": topics,
         "shadow": None,

@@ -62,6 +62,7 @@ def test_a_decision_has_every_field_of_the_record(simulate):
         "quota": 5.0,
         "burst": 55.0,
         "max_debt_ms": None,
+        "max_request_mutations": None,
         "quota_entity": {"user": "alice"},
         "exempt": False,
         "outcome": "ADMITTED",

@@ -207,7 +207,9 @@ def test_a_quota_is_raised_for_an_hour(topic, command):
         assert "--for" in command("quotas", "alter", "--user", "alice", *RATE, f"--for={wrong}", exit_code=2)[1]
 
 
-@pytest.mark.parametrize("option", ["shadow=true", "max_debt_ms=7", "controller_mutation_burst=70"])
+@pytest.mark.parametrize(
+    "option", ["shadow=true", "max_debt_ms=7", "controller_mutation_burst=70", "max_request_mutations=7"]
+)
 def test_an_option_for_some_time_ends_also_if_a_removal_before_its_end_is_cancelled(topic, command, option):
     topic.write([QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, None, effective_at=now_ms() + HOUR)], now_ms() - HOUR)
     told, _ = command("quotas", "alter", "--user", "alice", "--add-config", option, "--for", "2h")

@@ -297,6 +297,26 @@ def test_fail_open_proceeds_as_far_as_the_clients_bucket_goes(play, version, cod
     assert on.context.buckets.debt_ms(("ANONYMOUS", "app"), on.ports.time + 1000) == throttle_ms - 1000
 
 
+TOO_LARGE = (
+    "The topic costs 30 mutations, and one topic may cost at most 20 (max_request_mutations); waiting does not help."
+)
+
+
+def test_a_topic_above_the_limit_has_an_error_that_no_client_retries_with_or_without_a_decision(play):
+    """The other topic of the same request is created, and nobody is throttled."""
+    on = play(when_silent="open")
+    on.mutate(19, 7, creation("a", "b"), exceeding={"a"}, tokens=15, max_request_mutations=20, **USERS)
+    on.exchange(19, 7, creation("c", partitions=30))
+    on.no_decision(waited_ms=0, least_decision_ms=12_000)
+    answers = on.answers()
+    assert [answer["throttleTimeMs"] for answer in answers] == [0, 0]
+    results = {
+        topic["name"]: (topic["errorCode"], topic["errorMessage"]) for each in answers for topic in each["topics"]
+    }
+    assert results == {"a": (44, "The topic costs too much."), "b": (0, None), "c": (44, TOO_LARGE)}
+    assert [topic["name"] for _, _, message in on.changes_seen() for topic in message["topics"]] == ["b"]
+
+
 def test_fail_open_does_not_limit_a_client_whose_bucket_is_not_known(play):
     on = play(when_silent="open")
     for name in ("a", "b"):

@@ -18,7 +18,7 @@ from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import TopicResult
 from quota.settings.sections import TopicSettings
 from tests.support.virtual_time import VirtualLoop
-from tests.unit.quota.gateway.play import decision_on
+from tests.unit.quota.gateway.play import EXCEEDING, decision_on
 
 LOST = KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 """The error of a request that may have been written after all."""
@@ -351,6 +351,16 @@ def test_a_rejected_topic_fails_with_the_decision_that_rejected_it_last(client):
     errors = [future.exception(0) for future in (rejected, held_back)]
     assert [error.decision_id for error in errors] == ["mutation-requests-0-8", None]
     assert [(error.retry_at, error.retryable) for error in errors] == [(75_000, True), (None, True)]
+
+
+def test_a_topic_above_the_limit_fails_at_once_and_is_not_requested_again(client):
+    (future,) = client.ask("b").values()
+    client.get(
+        msgspec.structs.replace(decision_on(client.sent[0], exceeding="b"), request_id=client.sent[0].request_id)
+    )
+    client.at(50)
+    assert (client.requests, client.outcomes) == (["0 b"], ["0 b POLICY_VIOLATION"])
+    assert (future.exception(0).args[0].str(), future.decision_id) == (EXCEEDING[2], "mutation-requests-1-7")
 
 
 @pytest.mark.parametrize("now", [0.3, 1.1, 7.7, 100.1, 12_345.678])
