@@ -186,12 +186,12 @@ async def _read_if_identified(
         raise BadInput(
             f"{listener} requests client certificates (ssl.client.auth); set gateway.ssl_client_auth and "
             "gateway.ssl_issuer_certificate_location, use a listener with SASL_SSL for the gateway, or set "
-            "ssl.client.auth=none there if all clients may be ANONYMOUS (docs/how-to/gateway.md)"
+            "ssl.client.auth=none there if all clients may be ANONYMOUS (docs/how-to/gateway/authentication.md)"
         )
     if by_certificates and not requests:
         raise BadInput(
             f"{listener} does not request client certificates, so that all clients would be ANONYMOUS there; set its "
-            "ssl.client.auth=required (docs/how-to/gateway.md)"
+            "ssl.client.auth=required (docs/how-to/gateway/authentication.md)"
         )
     return advertised
 

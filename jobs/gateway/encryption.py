@@ -97,12 +97,12 @@ def make_encryption(settings: GatewaySettings, given: SecuritySettings) -> Encry
         raise BadInput(
             "gateway: all clients would become the principal of the gateway's own certificate; set "
             "gateway.ssl_issuer_certificate_location, or use a listener with SASL_SSL for the gateway "
-            "(docs/how-to/gateway.md)"
+            "(docs/how-to/gateway/authentication.md)"
         )
     if identifies and not issues and settings.ssl_client_auth != "none":
         raise BadInput(
             "gateway: all clients would be ANONYMOUS at the brokers; set gateway.ssl_issuer_certificate_location, or "
-            "use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
+            "use a listener with SASL_SSL for the gateway (docs/how-to/gateway/authentication.md)"
         )
     if issues and not brokers.has_tls:
         raise BadInput(f"gateway.ssl_issuer_certificate_location needs TLS to the brokers, not {brokers.protocol}")
