@@ -8,7 +8,7 @@ from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, alt
 from quota.gateway.client_quotas import Steps as QuotaSteps
 from quota.gateway.context import ChannelIO, GatewayContext
 from quota.gateway.login import Login
-from quota.gateway.metadata import FIRST_VERSION, may_create
+from quota.gateway.metadata import FIRST_VERSION, may_create, refused_topology
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import ChannelError, Pipeline
@@ -30,6 +30,7 @@ _READ_WHOLE = frozenset(
         ApiKey.SASL_AUTHENTICATE,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
         *OPERATIONS,
     }
 )
@@ -219,6 +220,8 @@ class Channel:
                 self._login.authenticate(header, self._read(header, frame))
             case ApiKey.DESCRIBE_CLIENT_QUOTAS | ApiKey.ALTER_CLIENT_QUOTAS:
                 self._on_client_quotas(header, frame)
+            case ApiKey.STREAMS_GROUP_HEARTBEAT:
+                self._on_streams_heartbeat(header, frame)
             case _:
                 self._on_mutation(header, frame)
 
@@ -293,6 +296,14 @@ class Channel:
         else:
             self._pipeline.forward(header, frame, handle, in_pieces)
         self._context.stats.relayed += 1
+        self._end()
+
+    def _on_streams_heartbeat(self, header: RequestHeader, frame: bytes) -> None:
+        if refused := refused_topology(self._read(header, frame)):
+            self._pipeline.respond(header, refused)
+        else:
+            self._pipeline.forward(header, frame)
+            self._context.stats.relayed += 1
         self._end()
 
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:

@@ -1,7 +1,8 @@
-"""Metadata requests, which must not create the topics that they name, in any version.
+"""Requests that must not create the topics that they name: nobody would be charged.
 
-A broker creates them if `auto.create.topics.enable` is set, and nobody would be charged. From version 4 on a request
-says whether it may; before, each may.
+For a Metadata request a broker creates them if `auto.create.topics.enable` is set. From version 4 on a request says
+whether it may; before, each may. For a StreamsGroupHeartbeat (KIP-1071) it creates the internal topics of the
+topology, again and again if they are deleted; only a topology without such topics is passed on.
 
 The brokers come first in a response, and then the topics, which may take many megabytes. Of a large response only the
 beginning is held.
@@ -10,6 +11,7 @@ beginning is held.
 import struct
 from collections.abc import Callable, Iterator
 
+from quota.errors import ErrorCode
 from quota.wire.described import same_in_each
 from quota.wire.headers import RequestHeader, read_response_header, write_response
 from quota.wire.message_codec import Message
@@ -32,6 +34,25 @@ def may_create(version: int, request: Message) -> bool:
     No names mean all topics or, from version 1 on, none; none are created for such a request.
     """
     return bool(request["topics"]) and (version < FIRST_VERSION or request["allowAutoTopicCreation"])
+
+
+def refused_topology(request: Message) -> Message | None:
+    """Return the response to a StreamsGroupHeartbeat with internal topics; None if it has none.
+
+    Only a member that joins sends a topology.
+    """
+    internal = [
+        topic["name"]
+        for subtopology in (request["topology"] or {}).get("subtopologies", ())
+        for topic in (*subtopology["repartitionSourceTopics"], *subtopology["stateChangelogTopics"])
+    ]
+    if not internal:
+        return None
+    message = (
+        f"the brokers would create the internal topics of this application ({internal[0]}; {len(internal)} in all) "
+        "without a decision of the mutation quota gateway; use group.protocol=classic, which creates them by requests"
+    )
+    return {"errorCode": int(ErrorCode.STREAMS_INVALID_TOPOLOGY), "errorMessage": message}
 
 
 def in_version(protocol: Protocol, version: int, body: bytes) -> bytes:

@@ -15,10 +15,6 @@ _MIN_VERSIONS = {
     ApiKey.DELETE_TOPICS: 1,
 }
 
-_WITHHELD = {
-    ApiKey.STREAMS_GROUP_HEARTBEAT,  # brokers create the internal topics that it names (KIP-1071)
-}
-
 LAST_FROM_LEADERS = 10
 """The last version of a consumer's Fetch that only the leader of a partition answers (KIP-392). To a later one, a
 follower that lags behind answers that the offset is out of range, and consumers begin at another one."""
@@ -46,7 +42,7 @@ long."""
 class OfferedApis:
     """The versions of each API that both the gateway and a broker know.
 
-    APIs and versions of requests that create topics unseen are left out.
+    Versions of requests that would change topics unseen are left out.
     """
 
     def __init__(self, protocol: Protocol, *, permissive: bool) -> None:
@@ -57,7 +53,7 @@ class OfferedApis:
             first, last = max(api.min_version, _MIN_VERSIONS.get(key, 0)), api.max_version  # type: ignore[call-overload]
             if not permissive and key in OPERATIONS:
                 first = max(first, STRICT_SINCE[OPERATIONS[ApiKey(key)]])
-            if first <= last and key not in _WITHHELD:
+            if first <= last:
                 self._ranges[key] = (first, last)
 
     def offers(self, key: int, version: int) -> bool:

@@ -10,7 +10,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from jobs.sandbox.broker import HOST
 from quota.settings import Settings
+from quota.wire.schemas import read_release
 from tests.evidence.command import Notify, run
 from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.evidence.peers.gateways import Gateways, serving
@@ -25,6 +27,7 @@ from tests.evidence.peers.suites import (
     in_python,
     kafka_version,
 )
+from tests.support.broker import OTHER_JARS
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.topics import decisions_of, produce
@@ -41,9 +44,11 @@ REASONS = {
 }
 """Why a test that passes at the broker does not at the gateway."""
 
-_PYTHON_FILES = ("test_admin_integration.py", "test_consumer_integration.py", "test_producer_integration.py")
 _PYTHON_SMOKE = "test_create_delete_topics"
 _GO_TESTS, _GO_SMOKE = "ETL|Etl|Issue", "TestIssue325"
+_JAVA = {suite.name: suite for suite in JAVA}
+_IN_PYTHON, _IN_GO = "kafka-python", "franz-go"
+SUITES = (*_JAVA, _IN_PYTHON, _IN_GO)
 
 Outcomes = dict[str, list[Outcome]]
 """The outcomes of the tests of each suite."""
@@ -51,35 +56,27 @@ Outcomes = dict[str, list[Outcome]]
 
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
     settings = peers_settings(where, "peers")
-    java = compiled(where.folder / "java")
+    names = options.only or SUITES
+    java = compiled(where.folder / "java") if _JAVA.keys() & names else []
     log = where.folder / "tests.log"
 
-    def of_kafka(side: str, opener: int | None) -> Outcomes:
-        return {
-            suite.name: in_java(
-                java,
-                [suite.smoke if options.smoke else suite.runs],
-                log,
-                opener,
-                lambda line: notify(f"{side}: {line}"),
-            )
-            for suite in JAVA
-        }
+    def outcomes(side: str, name: str, opener: int | None, servers: str) -> list[Outcome]:
+        notify(f"{side}: {name}")
+        if suite := _JAVA.get(name):
+            return in_java(java, [suite.smoke if options.smoke else suite.runs], log, opener, notify)
+        if name == _IN_PYTHON:
+            release = read_release(Path(OTHER_JARS or where.jars))
+            return in_python(where.folder, servers, release, log, _PYTHON_SMOKE if options.smoke else "")
+        return in_go(where.folder, servers, log, _GO_SMOKE if options.smoke else _GO_TESTS)
 
-    def of_others(side: str, servers: str) -> Outcomes:
-        notify(f"{side}: {KAFKA_PYTHON}, franz-go {FRANZ_GO}")
-        return {
-            KAFKA_PYTHON: in_python(where.folder, servers, log, _PYTHON_FILES, _PYTHON_SMOKE if options.smoke else ""),
-            f"franz-go {FRANZ_GO}": in_go(where.folder, servers, log, _GO_SMOKE if options.smoke else _GO_TESTS),
-        }
-
-    direct = of_kafka("broker", None) | of_others("broker", f"127.0.0.1:{where.port}")
-    with enforcing(settings):
+    direct = {name: outcomes("broker", name, None, f"{HOST}:{where.port}") for name in names}
+    with (
+        enforcing(settings),
+        where.gateway(settings, "gateway", f"kafka.target_servers={HOST}:{where.port}") as gateway,
+    ):
         wait_for_a_decision(settings)
         with serving(Gateways(settings, where.folder)) as opener:
-            through = of_kafka("gateway", opener)
-        with where.gateway(settings, "gateway", f"kafka.target_servers=127.0.0.1:{where.port}") as gateway:
-            through |= of_others("gateway", gateway.address)
+            through = {name: outcomes("gateway", name, opener, gateway.address) for name in names}
     return _results(direct, through)
 
 
@@ -115,7 +112,7 @@ def _results(direct: Outcomes, through: Outcomes) -> dict[str, Any]:
     unexplained = [row for row in differences if row["broker"] == "passed" and not row["reason"]]
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "kafka": kafka_version(),
+        "versions": {"kafka": kafka_version(), "kafka_python": KAFKA_PYTHON, "franz_go": FRANZ_GO},
         "suites": suites,
         "differences": differences,
         "tests": tests,
@@ -135,4 +132,4 @@ def _row(suite: str, test: str, broker: Outcome | None, gateway: Outcome | None)
 
 
 if __name__ == "__main__":
-    run("peers", on_ground(_play), PAGE)
+    run("peers", on_ground(_play), PAGE, sections=SUITES)

@@ -19,8 +19,8 @@ _JAVA = Path(__file__).parent / "java"
 JARS = CHECKOUT / ".jars" / "peers"
 """Kafka's own tests and what they need; `make peers` copies them."""
 
-KAFKA_PYTHON = "kafka-python==3.0.12"
-_KAFKA_VERSION = "4.3.0"
+KAFKA_PYTHON = "3.0.12"
+_KNOWN_TO_KAFKA_PYTHON = (4, 3)
 """The newest release of brokers that its tests know."""
 _SERVICE = """\
 class ExternalService:
@@ -147,17 +147,28 @@ def in_java(
     return outcomes
 
 
-def in_python(folder: Path, servers: str, log: Path, files: Sequence[str], only: str = "") -> list[Outcome]:
-    """Run kafka-python's integration tests, which its source distribution has, at a cluster.
+def in_python(folder: Path, servers: str, release: str, log: Path, only: str = "") -> list[Outcome]:
+    """Run kafka-python's integration tests, which its source distribution has, at a cluster of a release of Kafka.
 
     Raises:
         MutationQuotaError: It cannot be installed, or its tests end without results.
     """
-    source, python = folder / KAFKA_PYTHON.replace("-", "_", 1).replace("==", "-"), folder / "venv" / "bin" / "python"
+    source, python = folder / f"kafka_python-{KAFKA_PYTHON}", folder / "venv" / "bin" / "python"
     if not source.exists():
         _run([sys.executable, "-m", "venv", str(python.parents[1])])
         pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        _run([*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(folder), KAFKA_PYTHON])
+        _run(
+            [
+                *pip,
+                "download",
+                "--no-deps",
+                "--no-binary",
+                ":all:",
+                "--dest",
+                str(folder),
+                f"kafka-python=={KAFKA_PYTHON}",
+            ]
+        )
         (archive,) = folder.glob("*.tar.gz")
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
@@ -176,8 +187,13 @@ def in_python(folder: Path, servers: str, log: Path, files: Sequence[str], only:
         "signal",
         f"--junit-xml={results}",
     ]
-    tests = [f"test/integration/{file}" for file in files]
-    variables = {"KAFKA_URI": f"kafka://{servers}", "KAFKA_VERSION": _KAFKA_VERSION, "KAFKA_ROOT": str(folder)}
+    tests = [f"test/integration/test_{kind}_integration.py" for kind in ("admin", "consumer", "producer")]
+    known = min(tuple(int(part) for part in release.split(".")[:2]), _KNOWN_TO_KAFKA_PYTHON)
+    variables = {
+        "KAFKA_URI": f"kafka://{servers}",
+        "KAFKA_VERSION": f"{known[0]}.{known[1]}.0",
+        "KAFKA_ROOT": str(folder),
+    }
     with log.open("ab") as output:
         subprocess.run(
             [*command, *tests, *(["-k", only] if only else [])],

@@ -55,7 +55,6 @@ DIFFERENCES = {
     ("a topic that brokers may create", "Metadata, a while after"): Difference(
         _CREATED_BY_BROKERS, "odd-automatic: 1 partitions", "odd-automatic: 0 partitions"
     ),
-    (_OFFERED, "StreamsGroupHeartbeat"): Difference(_CREATED_BY_BROKERS, "0 to 1", "not offered", newest=True),
 }
 
 

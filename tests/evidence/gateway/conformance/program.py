@@ -49,8 +49,6 @@ class Difference:
     here: str
     throttle: bool = False
     """Whether the broker reports a throttle time and the gateway does not."""
-    newest: bool = False
-    """Whether brokers of earlier releases show something else."""
 
 
 @dataclass(frozen=True, slots=True)

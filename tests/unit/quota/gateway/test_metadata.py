@@ -45,6 +45,32 @@ def test_a_request_without_names_is_forwarded_unchanged(play, version, topics, e
     assert {topic["name"] for topic in on.answers()[0]["topics"]} == expected
 
 
+TOPIC = {"name": "app-store-changelog", "partitions": 0, "replicationFactor": 0, "topicConfigs": []}
+
+
+def heartbeat(**internal):
+    """The heartbeat of a Streams application that joins its group."""
+    kinds = ("stateChangelogTopics", "repartitionSourceTopics", "repartitionSinkTopics")
+    empty = {kind: [] for kind in (*kinds, "sourceTopicRegex", "copartitionGroups")}
+    subtopology = {"subtopologyId": "0", "sourceTopics": ["a"], **empty, **internal}
+    member = {"groupId": "app", "memberId": "m", "memberEpoch": 0, "endpointInformationEpoch": -1}
+    return {**member, "topology": {"epoch": 0, "subtopologies": [subtopology]}}
+
+
+@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize("kind", ["stateChangelogTopics", "repartitionSourceTopics"])
+def test_a_topology_whose_internal_topics_brokers_would_create_is_refused(play, version, kind):
+    """A heartbeat without a topology, or with one that has no internal topics, is forwarded as it is."""
+    on = play(Cluster(a=1))
+    answer = on.call(88, version, heartbeat(**{kind: [TOPIC]}))
+    assert (answer["errorCode"], on.seen) == (130, [])
+    assert "app-store-changelog; 1 in all" in answer["errorMessage"]
+    for message in (heartbeat(), {**heartbeat(), "topology": None}):
+        frame = on.frame(88, version, message)
+        on.send_bytes(frame)
+        assert bytes(on.ports.broker).endswith(frame)
+
+
 def test_old_and_new_versions_are_answered_in_order(play):
     """Answers are recognized by the order and by the client's correlation ids."""
     on = play(Cluster(a=1))

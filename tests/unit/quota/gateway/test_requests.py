@@ -169,6 +169,7 @@ def test_versions_known_to_both_the_gateway_and_the_broker_are_advertised(play, 
         37: (0, 3),
         78: (1, 2),
         79: (1, 2),
+        88: (0, 0),
     }
 
 
@@ -211,7 +212,6 @@ def test_a_broker_that_does_not_know_the_version_is_understood(play):
 @pytest.mark.parametrize(
     ("key", "version"),
     [
-        (88, 0),  # creates topics
         (58, 0),  # Envelope: a request of another client
         (19, 1),
         (37, 4),
@@ -241,4 +241,4 @@ def test_every_api_of_the_release_is_classified(protocol):
     known |= {68, 69, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 27}
     offered = OfferedApis(protocol, permissive=True)
     keys = {key for key, api in protocol.apis.items() if offered.offers(key, api.max_version)}
-    assert keys == known - {88}
+    assert keys == known
