@@ -211,10 +211,17 @@ def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
     sys.exit(exit_code)
 
 
+class _Program(SingleValuesGroup):
+    """The program, whose help has the panels and their commands in this file's order."""
+
+    def list_commands(self, _: object) -> list[str]:
+        return [name for commands in SECTIONS.values() for name in commands]
+
+
 def _build_app() -> typer.Typer:
     built = typer.Typer(
         name=_NAME,
-        cls=SingleValuesGroup,
+        cls=_Program,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -141,9 +141,9 @@ def applier(once: Once = False, *, kafka: TargetOptions) -> None:
 def gateway(*, kafka: TargetOptions) -> None:
     """Serve Kafka's protocol to unmodified clients.
 
-    Clients connect to the gateway instead of the brokers, which still authenticate them. The gateway forwards all
-    requests; requests that create, grow or delete topics wait for their decision first. It prints `ready HOST:PORT`
-    when clients can connect.
+    Clients connect to the gateway instead of the brokers, which still authenticate them. The gateway forwards their
+    requests; those that create, grow or delete topics wait for their decision first. It prints `ready HOST:PORT` when
+    clients can connect.
 
     Examples:
       mutation-quota gateway --bootstrap-server broker:9092

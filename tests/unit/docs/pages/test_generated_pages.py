@@ -8,7 +8,7 @@ from typer.main import get_command
 from conf.docs.__main__ import DOCS, pages
 from conf.docs.figures import FIGURE, with_figures
 from conf.docs.markdown import table
-from jobs.cli.program import app
+from jobs.cli.program import SECTIONS, app
 from quota.kafka.topics.preparation import faults
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import Settings
@@ -81,6 +81,14 @@ def test_an_option_that_many_commands_share_is_described_once():
     assert described.count("`--bootstrap-server HOST:PORT`: ") == 1
     assert described.count("`--bootstrap-server`, `--command-config`") > 10
     assert "`--limit N` (1 to 100000, default `20`): Print at most the N newest." in described
+
+
+def test_the_help_has_the_panels_in_the_order_of_the_page(capsys):
+    with pytest.raises(SystemExit):
+        get_command(app)(["--help"])
+    panels = re.findall(r"^╭─ (.+?) ─+╮$", capsys.readouterr().out, re.MULTILINE)
+    headings = re.findall(r"^## (.+)$", (DOCS / "reference" / "commands.md").read_text(), re.MULTILINE)
+    assert panels[2:] == headings[: len(panels) - 2] == list(SECTIONS)
 
 
 def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:

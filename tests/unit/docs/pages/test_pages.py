@@ -47,6 +47,32 @@ def test_each_name_that_a_public_module_exports_is_shown(module):
     )
 
 
+def test_a_default_in_brackets_after_a_setting_is_its_default():
+    """As in `audit.upkeep_seconds` (300) and `storage.lease_seconds` (45 s)."""
+    settings = load_settings(environment={})
+    pages = [page.read_text() for page in (*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"))]
+    stated = re.findall(r"`(\w+)\.(\w+)`\s\(([\d,.]+)(?: s| by default)?\)", " ".join(pages))
+    wrong = [
+        (section, key, number)
+        for section, key, number in stated
+        if getattr(getattr(settings, section), key) != float(number.replace(",", ""))
+    ]
+    assert len(stated) > 5
+    assert wrong == []
+
+
+def test_a_duration_of_a_target_on_a_page_is_that_of_the_makefile():
+    told = dict(
+        re.findall(r"^([\w-]+):.*## .*?;(.* (?:min|s)\b.*)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    )
+    pages = [(CHECKOUT / name).read_text() for name in ("README.md", "CONTRIBUTING.md")]
+    stated = re.findall(r"^make ([\w-]+) +#.*?;(.*)$", "\n".join(pages), re.MULTILINE)
+    compared = [(target, text) for target, text in stated if target in told]
+    assert compared
+    for target, text in compared:
+        assert set(re.findall(r"\d+", text)) == set(re.findall(r"\d+", told[target])), target
+
+
 def test_settings_on_the_pages_of_operations_exist():
     settings = (CHECKOUT / "conf" / "mutation-quota.toml").read_text()
     pages = [path.read_text() for path in (CHECKOUT / "docs/how-to/operations").glob("*.md")]
