@@ -42,7 +42,7 @@ class CallbackHarness:
     The callback gets the log as in the jobs: in order, up to the time of a request. A request from before a change is
     resolved by a new instance. The test advances the clock.
 
-    Example:
+    Examples:
         >>> from quota.callbacks import GroupQuotaCallback, Quota, QuotaEntity
         >>> configs = {"group.pay.users": "alice;bob", "group.pay.controller_mutation_rate": "2"}
         >>> harness = CallbackHarness(GroupQuotaCallback, configs)

@@ -21,6 +21,7 @@ _TABLES = (
 _SEVERAL = 4
 """The number of commands from which an option that they share is described once."""
 _ROOT: Any = get_command(app)
+_OPTION = re.compile(r"(?<![\w`'-])--[a-z][a-z-]*")
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
@@ -106,7 +107,7 @@ def _command(command: Any, common: Collection[str]) -> Iterator[str]:  # noqa: A
     if examples:
         yield from ("```text", *filter(None, examples.splitlines()), "```", "")
     yield from (
-        f"- {code(_argument_name(param))}: {sentence(param.help or '')}"
+        f"- {code(_argument_name(param))}: {_prose(param.help or '')}"
         for param in command.params
         if param.param_type_name == "argument"
     )
@@ -122,11 +123,17 @@ def _text(text: str | None) -> Iterator[str]:
     for paragraph in _PARAGRAPHS.split((text or "").strip()):
         first, *rest = paragraph.splitlines() or [""]
         if rest and all(line.startswith(" ") for line in rest):
-            yield from (sentence(first), "", "```text", *(line.strip() for line in rest), "```", "")
+            yield from (_prose(first), "", "```text", *(line.strip() for line in rest), "```", "")
         elif first.startswith(" "):
             yield from ("```text", *(line.strip() for line in (first, *rest)), "```", "")
         else:
-            yield from (sentence(paragraph), "")
+            yield from (_prose(paragraph), "")
+
+
+def _prose(text: str) -> str:
+    """Return a text as one line, with options as code."""
+    parts = re.split(r"(`[^`]*`)", sentence(text))
+    return "".join(part if part.startswith("`") else _OPTION.sub(lambda name: code(name[0]), part) for part in parts)
 
 
 def _options(command: Any) -> list[Any]:  # noqa: ANN401
@@ -145,7 +152,7 @@ def _item(option: Any) -> str:  # noqa: ANN401
     notes += [f"default {code(default)}"] if (default := _default_text(option)) else []
     head = code(f"{names} {value}".strip())
     noted = f" ({', '.join(notes)})" if notes else ""
-    return f"- {head}{noted}: {sentence(option.help or '')}"
+    return f"- {head}{noted}: {_prose(option.help or '')}"
 
 
 def _value(option: Any) -> tuple[str, list[str]]:  # noqa: ANN401

@@ -6,10 +6,12 @@ A link to a file that does not exist is not changed, so that the strict build re
 a page loads something from another host, as Mermaid diagrams do, or if a picture is missing.
 """
 
+import itertools
 import logging
 import posixpath
 import re
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -28,8 +30,16 @@ _FOREIGN = re.compile(
     r"""<(?:script|img|iframe|source|link (?=[^>]*rel="?(?:stylesheet|preload|preconnect|icon)))[^>]*"""
     r"""(?:src|href)="?(?:https?:)?//[^>]*>|class="?mermaid"""
 )
-_BOOSTS = {"tutorial": 2, "how-to": 4, "evidence": 0.25, "decisions": 0.25, "project": 0.5}
+_BOOSTS = {"tutorial": 2, "how-to": 4, "reference": 0.5, "evidence": 0.1, "decisions": 0.1, "project": 0.2}
 """The weight in the search of the pages of a folder: how something is done comes before how it was tested."""
+_BOTH_PICTURES = re.compile(
+    r"""<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*"""
+    r"""(?P<light><img\b[^>]*?)src="(?P<name>[^"]+)">\s*</picture>"""
+)
+_TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+_WIDE, _LONG = 3, 60
+"""The columns of a table, and the characters in a cell, from which phones show its rows as lists."""
+_TAG = re.compile(r"<[^>]*>")
 _CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _NAME = re.compile(r"(?<=<code>)[^<]+")
 _LANGUAGES = {"": "docker", "jsonl": "json", "py": "python", "sh": "bash"}
@@ -76,11 +86,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Warn about a page that loads something from another host, and let long names in tables break at their dots."""
+    """Warn about a page that loads something from another host, and fit tables and pictures to screens.
+
+    Long names in tables break at their dots. The cells of tables with text have the names of their columns, with which
+    phones show a row as a list. Pictures follow the page's theme and not only the system's.
+    """
     del config
     for tag in foreign_loads(output):
         logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, tag)
-    return _CELL.sub(_breakable, output)
+    output = _BOTH_PICTURES.sub(r'\g<light> src="\g<name>#only-light">\g<light> src="\g<dark>#only-dark">', output)
+    return _CELL.sub(_breakable, _TABLE.sub(_labelled, output))
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -90,6 +105,17 @@ def on_post_build(config: MkDocsConfig) -> None:
         for picture in _PICTURE.finditer(page.read_text("utf-8")):
             if not (page.parent / picture[1]).is_file():
                 logging.getLogger("mkdocs.hooks").warning("%s: no picture %s", page.relative_to(site), picture[1])
+
+
+def _labelled(table: re.Match[str]) -> str:
+    """Return a table, with the names of its columns in its cells if one has a text too long for a narrow column."""
+    columns = [escape(_TAG.sub("", cell)) for cell in re.findall(r"<th\b[^>]*>(.*?)</th>", table[0], re.DOTALL)]
+    texts = [_TAG.sub("", cell) for cell in _CELL.findall(table[0])]
+    if len(columns) < _WIDE or max(map(len, texts), default=0) < _LONG:
+        return table[0]
+    labels = itertools.cycle(columns)
+    labelled = re.sub(r"<td\b", lambda cell: f'{cell[0]} data-label="{next(labels)}"', table[0])
+    return labelled.replace("<table>", "<table data-rows-as-lists>", 1)
 
 
 def _breakable(cell: re.Match[str]) -> str:

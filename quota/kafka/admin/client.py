@@ -27,7 +27,7 @@ class QuotaAdminClient(AdminClient):
     are created, added or deleted, whatever its replication factor; what the cluster would refuse anyway costs nothing.
     Without a decision nothing is changed. All other methods are those of AdminClient, and no throttle delays them.
 
-    Example:
+    Examples:
         >>> from confluent_kafka.admin import NewTopic
         >>> from quota.kafka.admin import QuotaAdminClient, ThrottlingQuotaExceededError
         >>> with QuotaAdminClient({"bootstrap.servers": "kafka-1:9092", "client.id": "app"}) as admin:
