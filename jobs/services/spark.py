@@ -11,11 +11,11 @@ from pathlib import Path
 from jobs.query_names import AUDIT, ENFORCE
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import stop_all
-from jobs.spark.session import jvm_pid, kill_jvm, spark_session
+from jobs.spark.session import HaltTimer, jvm_pid, kill_jvm, sign_of_life, spark_session
 from jobs.storage.deployment import Deployment, TopicGone, claim_storage, claim_topics
 from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, check_free, hold_lease
+from jobs.storage.lease import Lease, LeaseWatch, check_free, hold_lease
 from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
@@ -41,44 +41,49 @@ def claimed_deployment(
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if name != AUDIT else [])]
     queries = [AUDIT] if name == AUDIT else [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])]
+    leases = [LeaseWatch(query) for query in queries]
     settings.kafka.security.java()  # raises if Spark's own clients have no login
-    known = check_root(settings, queries)
+    known = check_root(settings, leases)
     admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     topic_ids = _prepare(settings, needed, admin, known.topics)
     with ExitStack() as stack:
         spark = stack.enter_context(spark_session(settings, name, log))
         with query_errors(queries[0]):
             session = stack.enter_context(DeploymentSession(spark, settings, open_files(spark, settings), admin))
-        stack.enter_context(hold_leases(session, queries, take_over=take_over))
+        stack.enter_context(hold_leases(session, leases, take_over=take_over))
         with query_errors(name):
             deployment = _claim(session, topic_ids, needed)
         yield replace(session, deployment=deployment)
 
 
-def check_root(settings: Settings, queries: Sequence[str]) -> Deployment:
-    """Check a storage root before Spark is started, and return what it belongs to, as far as a second allows it."""
+def check_root(settings: Settings, leases: Sequence[LeaseWatch]) -> Deployment:
+    """Check a storage root before Spark is started, and return what it belongs to, as far as a second allows it.
+
+    The leases are watched from then on.
+    """
     check_store(settings)
     if not settings.storage.is_s3 and "://" in settings.storage.root:  # only Hadoop may support other schemes
         return Deployment()
     files = stored_files(settings, QUICK)
-    for query in queries:
-        check_free(files, query)
+    for lease in leases:
+        check_free(files, lease)
     return Deployment.read(files)
 
 
 @contextmanager
-def hold_leases(session: DeploymentSession, queries: Sequence[str], *, take_over: bool = False) -> Iterator[None]:
+def hold_leases(session: DeploymentSession, leases: Sequence[LeaseWatch], *, take_over: bool = False) -> Iterator[None]:
     """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
     The JVM is killed if another process acquires one of the leases. `take_over` is as for `Lease.claim`.
     """
-    me = Holder.here(jvm_pid(session.spark))
-    on_loss, finish = partial(kill_jvm, session.spark, me.jvm.pid), partial(stop_all, session.spark)
-    with ExitStack() as leases:
-        for query in queries:
-            lease = Lease(session.files, query, session.settings.storage.lease_seconds, me)
-            with query_errors(query):
-                leases.enter_context(hold_lease(lease, on_loss, finish, take_over=take_over))
+    spark = session.spark
+    me = Holder.here(jvm_pid(spark), sign_of_life(spark))
+    on_loss, finish = partial(kill_jvm, spark, me.jvm.pid), partial(stop_all, spark)
+    with ExitStack() as held:
+        for watch in leases:
+            lease = Lease(session.files, watch, session.settings.storage.lease, me)
+            with query_errors(watch.query):
+                held.enter_context(hold_lease(lease, HaltTimer(spark), on_loss, finish, take_over=take_over))
         yield
 
 

@@ -25,6 +25,7 @@ from jobs.spark.queries import await_queries, stop_after_batch
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import DeploymentSession
+from jobs.storage.lease import LeaseWatch
 from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.instance import check_callbacks
@@ -98,7 +99,7 @@ def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None,
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
-    check_root(settings, [ENFORCE])
+    check_root(settings, [LeaseWatch(ENFORCE)])
     files = stored_files(settings, QUICK)
     known = Deployment.read(files)
     if saved and known.topics:  # a new root gets its topics from Kafka

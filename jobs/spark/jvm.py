@@ -11,6 +11,7 @@ import pwd
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,10 +64,50 @@ SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 """Options of a JVM that logs nothing about its archive."""
 
 
+class SignOfLife:
+    """A socket without a peer that this process and its JVM keep open, so that the kernel tells whether either runs.
+
+    Its name is valid in one network namespace (Linux), and taken until the last of them has ended.
+    """
+
+    def __init__(self) -> None:
+        self.name: str | None = token_hex(16)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind(_address(self.name))
+        except OSError:  # not on Linux
+            self.name = None
+
+    def fileno(self) -> int:
+        """Return the file descriptor, for the JVM to inherit."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Close the socket in this process."""
+        self._socket.close()
+
+
+def is_alive(name: str) -> bool:
+    """Return whether a process with the `SignOfLife` of this name runs, in the network namespace of this process."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(_address(name))
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            return True  # it may
+    return True
+
+
+def _address(name: str) -> str:
+    return f"\0mutation-quota-{name}"
+
+
 class Jvm(Killable):
     """A JVM in its own session, which shields it and its workers from Ctrl-C, so that queries can be stopped first."""
 
     def __init__(self) -> None:
+        self.sign_of_life = SignOfLife()
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
 
@@ -115,6 +156,8 @@ class Jvm(Killable):
         if name := nameless_user():  # for whom Java has no home, and a name that no path may have
             java += [f"-Duser.home={self._folder}", f"-Duser.name={name}"]
         java += [_MAIN, *arguments]
+        # Its own processes inherit only their standard streams from Java.
+        options["pass_fds"] = [self.sign_of_life.fileno()]
         self._process = subprocess.Popen(java, env={**env, **variables}, **options)
         if self.has_killed:  # by a signal that arrived before there was a process
             self.kill()
@@ -136,6 +179,7 @@ class Jvm(Killable):
                 self.kill()
                 process.wait()
         finally:  # also if Ctrl-C interrupts the wait
+            self.sign_of_life.close()
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
         return ended

@@ -118,17 +118,60 @@ def jvm_pid(spark: SparkSession) -> int:
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
+def sign_of_life(spark: SparkSession) -> str | None:
+    """Return the name of the sign of life of this process and its JVM; None if it is the JVM of spark-submit."""
+    own = _own_jvm(spark)
+    return None if own is None else own.sign_of_life.name
+
+
 def kill_jvm(spark: SparkSession, pid: int) -> None:
     """Kill a session's JVM immediately, even if it does not respond; may be called on any thread."""
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to it
-    own: Jvm | None = vars(gateway).get("jvm_process")  # not with getattr, which calls the JVM
+    own = _own_jvm(spark)
     if own is not None:
         own.end()
         return
     with suppress(ProcessLookupError):  # the JVM of spark-submit, which runs this process on the same machine
         os.kill(pid, signal.SIGKILL)
     with suppress(Py4JError, OSError):  # the first process of a container ignores that signal
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to it
         gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
+
+
+def _own_jvm(spark: SparkSession) -> Jvm | None:
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to it
+    return vars(gateway).get("jvm_process")  # not with getattr, which calls the JVM
+
+
+class HaltTimer:
+    """Halts a session's JVM from within after a time, unless it is set again, even if this process is stopped."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Create the timer; it is not set."""
+        jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no public access to it
+        invoke, runtime = jvm.java.lang.invoke, jvm.java.lang.Runtime.getRuntime()
+        signature = invoke.MethodType.methodType(jvm.java.lang.Void.TYPE, jvm.java.lang.Integer.TYPE)
+        halt = invoke.MethodHandles.publicLookup().bind(runtime, "halt", signature)
+        status = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)  # type: ignore[union-attr]  # noqa: SLF001
+        status[0] = 1
+        runnable = jvm.java.lang.Class.forName("java.lang.Runnable")
+        bound = invoke.MethodHandles.insertArguments(halt, 0, status)
+        self._halt = invoke.MethodHandleProxies.asInterfaceInstance(runnable, bound)
+        self._futures = jvm.java.util.concurrent.CompletableFuture
+        self._milliseconds = jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+        self._halting: Any = None
+
+    def set(self, seconds: float) -> None:
+        """Have the JVM halt after a time from now, in place of the last one."""
+        later = self._futures.delayedExecutor(round(seconds * 1000), self._milliseconds)
+        before, self._halting = self._halting, self._futures.runAsync(self._halt, later)
+        if before is not None:
+            before.cancel(False)
+
+    def cancel(self) -> None:
+        """Let the JVM run, if it still does."""
+        with suppress(Py4JError, OSError):
+            if self._halting is not None:
+                self._halting.cancel(False)
 
 
 def _submitted_conf(settings: Settings, name: str, gateway: JavaGateway) -> SparkConf:

@@ -2,17 +2,18 @@
 
 import os
 import socket
-import uuid
 from pathlib import Path
 from typing import Self
+from uuid import uuid4
 
 import msgspec
 
+from jobs.spark.jvm import is_alive
 from quota.kafka.timing import now_ms
 from quota.text import format_time
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_PID_NAMESPACE = Path("/proc/self/ns/pid")
+_NAMESPACES = Path("/proc/self/ns")
 _START_TIME = 19
 """The index of the start time in `/proc/PID/stat`, among the fields after the name."""
 
@@ -42,31 +43,38 @@ class Holder(msgspec.Struct, frozen=True):
     """A process of a job that holds a lease, according to the file of the lease."""
 
     id: str = msgspec.field(name="run")
-    """A random id."""
+    """The name of its sign of life (`jobs.spark.jvm.SignOfLife`)."""
     host: str
     machine: str | None
-    """The boot of the machine, and the container; None if the system does not report it."""
+    """The boot of the machine, and the namespace of its processes; None if the system does not report it."""
     program: Process
     jvm: Process
     started_at: int
-    """The start of the process, epoch ms by the clock of the host."""
+    """The time at which it acquired the lease, epoch ms by the clock of the host."""
     lease_seconds: float | None = None
     """The duration of its lease [s]; None before it has one."""
     renewals: int = 0
     ended: bool = False
     """Whether the job has released the lease."""
+    network: str | None = None
+    """The boot of the machine, and the network in which its sign of life can be seen; None if it has none.
+
+    The containers of a Kubernetes pod have the same network, also after a restart, and not the same processes.
+    """
 
     @classmethod
-    def here(cls, jvm_pid: int) -> Self:
-        """Return this process and its JVM."""
-        machine, host = _machine(), socket.gethostname()
-        return cls(uuid.uuid4().hex, host, machine, Process.of(os.getpid()), Process.of(jvm_pid), now_ms())
+    def here(cls, jvm_pid: int, sign_of_life: str | None) -> Self:
+        """Return this process and its JVM, with the name of their sign of life."""
+        processes, network = _machine("pid"), _machine("net") if sign_of_life else None
+        program, jvm, host = Process.of(os.getpid()), Process.of(jvm_pid), socket.gethostname()
+        return cls(sign_of_life or uuid4().hex, host, processes, program, jvm, now_ms(), network=network)
 
     @property
     def runs(self) -> bool | None:
-        """Whether any of its processes runs; None if it belongs to another machine or container, or is hidden."""
-        if self.machine is None or self.machine != _machine():
-            return None
+        """Whether any of its processes runs; None if this machine or container cannot tell."""
+        if self.machine is None or self.machine != _machine("pid"):
+            is_seen = self.network is not None and self.network == _machine("net")
+            return False if is_seen and not is_alive(self.id) else None
         runs = (self.program.runs, self.jvm.runs)
         return True if True in runs else None if None in runs else False
 
@@ -79,9 +87,13 @@ class Holder(msgspec.Struct, frozen=True):
         return f"process {self.program.pid} on {self.host}, since {format_time(self.started_at)}"
 
 
-def _machine() -> str | None:
+def _machine(namespace: str) -> str | None:
+    """Return the boot of this machine and a namespace of this process; None if the system does not report them.
+
+    The number of a namespace that has ended may be used again: its processes have ended with it.
+    """
     try:
-        return f"{_BOOT_ID.read_text(encoding='ascii').strip()} {_PID_NAMESPACE.readlink()}"
+        return f"{_BOOT_ID.read_text(encoding='ascii').strip()} {(_NAMESPACES / namespace).readlink()}"
     except OSError:
         return None
 

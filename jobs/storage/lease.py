@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -20,9 +21,11 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from jobs.background import background
 from jobs.spark.failures import reason_in
+from jobs.spark.session import HaltTimer
 from jobs.storage.holder import Holder
 from jobs.storage.stored_files import Files, ReadableFiles, numbered
 from quota.errors import MutationQuotaError
+from quota.kafka.timing import now_ms
 
 _log = logging.getLogger(__name__)
 
@@ -75,33 +78,81 @@ class Clock:
         time.sleep(seconds)
 
 
+class LeaseWatch:
+    """Looks at the lease of a query, and for how long its file has not changed: from the first look of a process on.
+
+    The first look may be long before the lease can be claimed: before there is a JVM.
+    """
+
+    def __init__(self, query: str, clock: Clock | None = None) -> None:
+        self.query = query
+        self.clock = clock or Clock()
+        self.newest = _LeaseFile(0, None)
+        """The newest file of the lease, as of the last look."""
+        self._since = 0.0
+
+    def look(self, files: ReadableFiles) -> _LeaseFile:
+        """Look at the newest file of the lease, and return it."""
+        newest = _newest(files, self.query)
+        if newest != self.newest:  # the time after it was read: its holder wrote it earlier than that
+            self.newest, self._since = newest, self.clock.now()
+        return newest
+
+    @property
+    def unchanged_seconds(self) -> float:
+        """The time since the first of the looks that have found this file."""
+        return self.clock.now() - self._since
+
+
 class Lease:
     """The lease of one query, from the view of one process."""
 
-    def __init__(self, files: Files, query: str, seconds: float, me: Holder, clock: Clock | None = None) -> None:
+    def __init__(self, files: Files, watch: LeaseWatch, seconds: float, me: Holder) -> None:
         """Create a lease that is not held; `claim` acquires it."""
         self.lost: LeaseError | None = None
         """The reason why this process no longer holds the lease."""
         self.renew_seconds = seconds / _RENEWALS
         self._files = files
-        self._query = query
+        self._watch = watch
+        self._query = watch.query
         self._seconds = seconds
         self._me = replace(me, lease_seconds=seconds)
-        self._clock = clock or Clock()
+        self._clock = watch.clock
         self._number = 0
         self._renewed_at = 0.0
         self._reason = "the store does not respond"
 
     def claim(self, *, take_over: bool = False) -> None:
-        """Acquire the lease; wait for a holder that may be dead, at most for the duration of its lease.
+        """Acquire the lease; wait for a holder that may be dead, at most until its lease expires. If it runs, raise.
 
         The operator who sets `take_over` knows that a holder on another machine has ended: it is not waited for.
         """
+        found = None
+        while not self.try_claim(take_over=take_over):
+            newest = self._watch.newest
+            holder = newest.holder
+            seconds = self._expires_after(holder)
+            left = seconds - self._watch.unchanged_seconds
+            if newest != (found or newest) or (holder is not None and (holder.program_runs or left <= 0)):
+                raise _held_by(self._files, self._query, holder)
+            if found is None:
+                found = newest
+                _log.warning(
+                    "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
+                    self._query,
+                    holder or "another process",
+                    left,
+                )
+            self._clock.sleep(min(_POLL_STORE_SECONDS, seconds / _RENEWALS))
+
+    def try_claim(self, *, take_over: bool = False) -> bool:
+        """Acquire the lease if nobody holds it, or if its holder counts as dead; return whether it was acquired."""
         # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
         # client that gets no response retries, and its second attempt conflicts with the first.
-        while not (newest := _newest(self._files, self._query)).is_of(self._me):
-            if newest.text is not None:
-                self._await_end(newest, take_over=take_over)
+        while not (newest := self._watch.look(self._files)).is_of(self._me):
+            if not self._is_free(newest, take_over=take_over):
+                return False
+            self._me = replace(self._me, started_at=now_ms())
             self._renewed_at = self._clock.now()
             self._files.create(_lease_path(self._query, newest.number + 1), self._text())
         self._number = newest.number
@@ -114,31 +165,27 @@ class Lease:
         for name in numbered(self._files, f"leases/{self._query}"):
             if name < self._number:
                 self._files.remove(_lease_path(self._query, name))
+        return True
 
-    def _await_end(self, newest: _LeaseFile, *, take_over: bool) -> None:
-        """Return when the holder of the newest file counts as dead or has released the lease; if it runs, raise."""
-        began, holder, logged = self._clock.now(), newest.holder, False
-        # The holder renews by its own setting, which may be longer than the one of this process.
-        seconds = (holder and holder.lease_seconds) or self._seconds
-        while self._clock.now() - began < seconds:
-            if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
-                return
-            now = _newest(self._files, self._query)
-            if now.text is None or (now.holder is not None and now.holder.ended):
-                return
-            if now != newest or (holder is not None and holder.program_runs):
-                raise _held_by(self._files, self._query, now.holder)
-            if not logged:
-                logged = True
-                _log.warning(
-                    "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
-                    self._query,
-                    holder or "another process",
-                    seconds,
-                )
-            self._clock.sleep(min(_POLL_STORE_SECONDS, seconds / _RENEWALS))
-        if holder is not None and holder.runs:  # its JVM still runs, without its program
-            raise _held_by(self._files, self._query, holder)
+    def _is_free(self, newest: _LeaseFile, *, take_over: bool) -> bool:
+        holder = newest.holder
+        if newest.text is None or (holder is not None and (holder.ended or holder.runs is False)):
+            return True
+        runs = holder and holder.runs
+        if holder is not None and runs and not holder.program_runs:  # a JVM that is about to exit
+            return False
+        if take_over and holder is not None and runs is None:
+            return True
+        return self._watch.unchanged_seconds >= self._expires_after(holder)
+
+    def _expires_after(self, holder: Holder | None) -> float:
+        """Return the duration of a lease [s] by its holder's setting, which may differ from that of this process."""
+        return (holder and holder.lease_seconds) or self._seconds
+
+    @property
+    def left_seconds(self) -> float:
+        """The time until the holder has to stop itself, unless it renews the lease [s]."""
+        return self._seconds * _GIVES_UP - (self._clock.now() - self._renewed_at)
 
     def renew(self) -> None:
         """Renew the lease, or detect that another process holds it."""
@@ -157,8 +204,8 @@ class Lease:
 
     def check(self) -> None:
         """Detect that the lease was not renewed in time."""
-        unrenewed = self._clock.now() - self._renewed_at
-        if unrenewed > self._seconds * _GIVES_UP:
+        if self.left_seconds < 0:
+            unrenewed = self._clock.now() - self._renewed_at
             self._lose(
                 f"{self._query} could not renew its lease on {self._files.root} for {unrenewed:.0f} s "
                 f"({self._reason}) and has stopped, before another process takes over; start it again: nothing is lost"
@@ -184,20 +231,17 @@ class Lease:
 
 @contextmanager
 def hold_lease(
-    lease: Lease, on_loss: Callable[[], None], finish: Callable[[], bool], *, take_over: bool = False
+    lease: Lease, timer: HaltTimer, on_loss: Callable[[], None], finish: Callable[[], bool], *, take_over: bool = False
 ) -> Iterator[None]:
     """Hold a lease inside the block: renew it, and release it when all writers have stopped.
 
-    `on_loss` is called on another thread when the lease is lost; it must prevent all further writes. `finish` is called
-    at the end of the block, also after an error, and before the last renewal. It stops all writers, and returns whether
-    they have stopped; if they have not, the lease is not released, and expires.
+    `on_loss` is called on another thread when the lease is lost; it must prevent all further writes. The timer does so
+    by itself when this process is stopped. `finish` is called at the end of the block, also after an error, and before
+    the last renewal. It stops all writers, and returns whether they have stopped; if they have not, the lease is not
+    released, and expires.
     """
     lease.claim(take_over=take_over)
     finished = False
-
-    def renew(stop: threading.Event) -> None:
-        while not stop.wait(lease.renew_seconds) and lease.lost is None:
-            lease.renew()
 
     def watch(stop: threading.Event) -> None:
         while not stop.wait(_POLL_SECONDS):
@@ -207,7 +251,10 @@ def hold_lease(
                 return
 
     try:
-        with background(renew, "lease", _JOIN_SECONDS), background(watch, "lease-watch", _JOIN_SECONDS):
+        with (
+            background(partial(_renew, lease, timer), "lease", _JOIN_SECONDS),
+            background(watch, "lease-watch", _JOIN_SECONDS),
+        ):
             try:
                 yield
             finally:
@@ -217,10 +264,20 @@ def hold_lease(
             raise lease.lost from None
         raise
     finally:
+        timer.cancel()
         if finished:
             lease.release()
     if lease.lost is not None:
         raise lease.lost
+
+
+def _renew(lease: Lease, timer: HaltTimer, stop: threading.Event) -> None:
+    while lease.lost is None:
+        with suppress(Py4JError, OSError):  # the JVM may have exited
+            timer.set(lease.left_seconds)
+        if stop.wait(lease.renew_seconds):
+            break
+        lease.renew()
 
 
 def is_held(files: ReadableFiles, query: str) -> bool | None:
@@ -229,11 +286,11 @@ def is_held(files: ReadableFiles, query: str) -> bool | None:
     return None if holder is None else not holder.ended and holder.runs
 
 
-def check_free(files: ReadableFiles, query: str) -> None:
+def check_free(files: ReadableFiles, watch: LeaseWatch) -> None:
     """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest."""
-    holder = _newest(files, query).holder
+    holder = watch.look(files).holder
     if holder is not None and holder.program_runs and not holder.ended:
-        raise _held_by(files, query, holder)
+        raise _held_by(files, watch.query, holder)
 
 
 def _newest(files: ReadableFiles, query: str) -> _LeaseFile:

@@ -63,6 +63,13 @@ _OTHER_NAMES = {
 _S3_DEFAULTS = {"retry_timeout": "15s"}
 """By default, deltalake tries again for three minutes if S3 does not answer, which delays a stop. A try takes 30 s."""
 
+_MIN_LEASE_SECONDS = 3.0
+_LEASE_SECONDS = 15.0
+"""A holder renews each sixth of it (the longest delay seen with five times as many processes as cores was 0.3 s), and
+stops itself after two thirds: three renewals may fail, and the other third is left for the stop."""
+_REMOTE_LEASE_SECONDS = 20.0
+"""The same for a store in the network, whose single requests may take seconds."""
+
 _AMAZON = "amazonaws.com"
 _COMPATIBLE = {"fs.s3a.path.style.access": "true", "fs.s3a.endpoint.region": "us-east-1"}
 """The options that most S3-compatible servers need: path-style access, and any region."""
@@ -97,6 +104,12 @@ def _check_root(root: str) -> str:
     return root
 
 
+def _check_lease(seconds: float) -> float:
+    if 0 < seconds < _MIN_LEASE_SECONDS:
+        raise ValueError(f"must be at least {_MIN_LEASE_SECONDS:.0f}, or 0 for the default")
+    return seconds
+
+
 def _known_name(name: str) -> str:
     """Return the name of deltalake's option for S3 by which the programs here look for it."""
     return _OTHER_NAMES.get(name.lower(), name.lower())
@@ -115,8 +128,9 @@ class StorageSettings(Section):
     table_options: dict[Name, SecretStr] = {}
     """deltalake's options for the root's file system. For S3 they follow from `options`; these here take precedence."""
 
-    lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time after which a job on another machine may replace one that no longer renews its lease."""
+    lease_seconds: Annotated[float, Field(ge=0, le=3600), AfterValidator(_check_lease)] = 0.0
+    """Time after which a job on another machine may replace one that no longer renews its lease, 3 or more. 0 for 15,
+    or for 20 if `root` is a URL."""
 
     @property
     def url(self) -> str:
@@ -127,6 +141,11 @@ class StorageSettings(Section):
     def is_s3(self) -> bool:
         """Whether the root is in S3, or in a store that is compatible with it."""
         return self.root.startswith(S3_SCHEME)
+
+    @property
+    def lease(self) -> float:
+        """The duration of a lease [s]."""
+        return self.lease_seconds or (_REMOTE_LEASE_SECONDS if "://" in self.root else _LEASE_SECONDS)
 
     @property
     def tables(self) -> str:

@@ -5,13 +5,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
+from py4j.java_gateway import JavaGateway
 
 from jobs.installation import java_program
 from jobs.spark.jvm import java_command
+from jobs.spark.session import HaltTimer
 from tests.support.checkout import CHECKOUT
 from tests.support.needs import need
+from tests.support.programs import process_state
+from tests.support.waiting import until
 
 HOME = Path(pyspark.__file__).parent
 MAIN = "org.apache.spark.deploy.SparkSubmit"
@@ -45,6 +50,18 @@ def test_it_is_the_command_of_sparks_launcher_without_what_java_warns_of(monkeyp
     java, *options = java_command(HOME, conf)
     assert Path(java).samefile(command[0])
     assert options == command[1 : command.index(MAIN)]
+
+
+def test_a_jvm_halts_by_itself_unless_its_timer_is_set_again():
+    gateway = JavaGateway.launch_gateway(jarpath=str(*HOME.glob("jars/py4j-*.jar")), die_on_exit=True)
+    pid = gateway.jvm.java.lang.ProcessHandle.current().pid()
+    timer = HaltTimer(SimpleNamespace(_jvm=gateway.jvm, sparkContext=SimpleNamespace(_gateway=gateway)))
+    timer.set(3600)
+    earlier = timer._halting  # noqa: SLF001 waiting for what does not happen would take time
+    timer.set(3600)
+    assert earlier.isCancelled()
+    timer.set(0.1)
+    until(lambda: process_state(pid) in {None, "X", "Z"})
 
 
 NAMELESS = 123_456

@@ -14,9 +14,10 @@ from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 
 from jobs.buckets.store import capture_buckets, restore_buckets
+from jobs.spark.session import HaltTimer
 from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, LeaseError, hold_lease
+from jobs.storage.lease import Lease, LeaseError, LeaseWatch, hold_lease
 from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import stored_files
 from quota.errors import MutationQuotaError
@@ -213,15 +214,19 @@ def test_a_store_that_refuses_conditional_writes_is_told_from_one_that_refuses_t
 
 def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, in_s3, caplog):
     files = open_files(s3_spark, in_s3)
-    there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
-    lease = partial(Lease, files, "enforce", 6)
+    here = Holder.here(os.getpid(), None)
+    there = msgspec.structs.replace(Holder.here(os.getpid(), None), machine="another", host="other-host")
+
+    def lease(holder):
+        return Lease(files, LeaseWatch("enforce"), 6, holder)
+
     with (
-        hold_lease(lease(there), pytest.fail, lambda: True),
+        hold_lease(lease(there), HaltTimer(s3_spark), pytest.fail, lambda: True),
         pytest.raises(LeaseError, match="another enforce is running on"),
-        hold_lease(lease(Holder.here(os.getpid())), pytest.fail, lambda: True),
+        hold_lease(lease(here), HaltTimer(s3_spark), pytest.fail, lambda: True),
     ):
         pass
     lease(there).claim()
-    lease(Holder.here(os.getpid())).claim()
+    lease(here).claim()
     assert "waiting until its lease is renewed or expires, at most 6 s" in caplog.text
     assert "does not support conditional writes" not in caplog.text

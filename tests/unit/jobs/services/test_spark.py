@@ -19,6 +19,7 @@ from jobs.spark.failures import with_operator_advice
 from jobs.storage import files as storage_files
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import DeploymentSession
+from jobs.storage.lease import LeaseWatch
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, reject
@@ -34,8 +35,19 @@ def spark():
 @pytest.fixture
 def files(monkeypatch):
     files = MemoryFiles()
-    monkeypatch.setattr(module, "jvm_pid", lambda _: os.getpid())
+    without_jvm(monkeypatch)
     return files
+
+
+def without_jvm(monkeypatch):
+    """Let this process stand for the JVM."""
+    monkeypatch.setattr(module, "jvm_pid", lambda _: os.getpid())
+    monkeypatch.setattr(module, "sign_of_life", lambda _: None)
+    monkeypatch.setattr(module, "HaltTimer", Mock())
+
+
+def watched():
+    return [LeaseWatch("enforce"), LeaseWatch("audit")]
 
 
 def ended(files):
@@ -46,7 +58,7 @@ def ended(files):
 def fail_with(error, spark, files, stop=lambda: None):
     """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
-    with hold_leases(DeploymentSession(spark, settings, files, None), ["enforce", "audit"]):
+    with hold_leases(DeploymentSession(spark, settings, files, None), watched()):
         active = spark.streams.active
         active.append(SimpleNamespace(stop=lambda: (stop(), active.clear())))
         raise error
@@ -155,8 +167,8 @@ def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatc
 
 
 def test_a_silent_store_is_one_line_when_a_lease_is_acquired(settings, unreachable, monkeypatch):
-    monkeypatch.setattr(module, "jvm_pid", lambda _: 1)
-    with ending(settings), hold_leases(unreachable, ["enforce", "audit"]):
+    without_jvm(monkeypatch)
+    with ending(settings), hold_leases(unreachable, watched()):
         pytest.fail("there is no lease")
 
 

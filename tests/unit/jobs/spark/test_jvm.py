@@ -15,7 +15,7 @@ import pytest
 from pyspark import SparkConf
 
 from jobs.signals import killing_on_signal
-from jobs.spark.jvm import ClassArchive, Jvm
+from jobs.spark.jvm import ClassArchive, Jvm, is_alive
 from quota.errors import MutationQuotaError
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -83,6 +83,23 @@ def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_
     assert [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+def test_its_sign_of_life_lasts_as_long_as_the_jvm_or_its_program(java_home, jvm):
+    home, sign = java_home(SLEEPING), jvm.sign_of_life
+
+    def start():
+        with pytest.raises(MutationQuotaError):  # it is killed
+            jvm.start(CONF, home / "spark.log")
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    until((home / "started").exists, poll_seconds=0.01)
+    sign.close()  # as the end of the program does
+    assert is_alive(sign.name)
+    os.kill(started(home)[0], signal.SIGKILL)
+    thread.join()
+    until(lambda: not is_alive(sign.name))
+
+
 def test_a_signal_before_the_jvm_starts_no_jvm(java_home, jvm):
     home = java_home(SLEEPING)
 
@@ -126,7 +143,7 @@ def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_wh
 
 
 @pytest.mark.parametrize(("given", "name"), [(None, str(os.geteuid())), ("kafka", "kafka")])
-def test_a_user_without_a_name_gets_one_and_a_home(java_home, jvm, monkeypatch, given, name):
+def test_a_user_without_a_name_gets_one_and_a_home(java_home, monkeypatch, given, name):
     """Java has no home for it, and `?` in the place of its name; a known user is left to Java."""
     monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
     if given:
@@ -135,7 +152,7 @@ def test_a_user_without_a_name_gets_one_and_a_home(java_home, jvm, monkeypatch, 
     for lookup in (pwd.getpwuid, Mock(side_effect=KeyError)):
         monkeypatch.setattr(pwd, "getpwuid", lookup)
         with pytest.raises(MutationQuotaError):
-            jvm.start(CONF, home / "spark.log")
+            (jvm := Jvm()).start(CONF, home / "spark.log")
         jvm.end()
     known, nameless = (home / "options").read_text().splitlines()
     folder = re.search(r"-Djava\.io\.tmpdir=(\S+)", nameless)[1]

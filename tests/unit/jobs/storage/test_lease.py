@@ -5,13 +5,15 @@ import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
+from jobs.spark.jvm import SignOfLife
 from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
-from jobs.storage.lease import Lease, LeaseError, hold_lease, is_held
+from jobs.storage.lease import Lease, LeaseError, LeaseWatch, hold_lease, is_held
 from tests.support.memory_files import MemoryFiles
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -45,8 +47,8 @@ def store():
     return MemoryFiles()
 
 
-def here():
-    return Holder.here(os.getpid())
+def here(sign_of_life=None):
+    return Holder.here(os.getpid(), sign_of_life)
 
 
 def elsewhere(host="other-host"):
@@ -54,14 +56,14 @@ def elsewhere(host="other-host"):
 
 
 def lease_of(store, me, seconds=SECONDS, clock=None):
-    return Lease(store, "enforce", seconds, me, clock or StillClock())
+    return Lease(store, LeaseWatch("enforce", clock or StillClock()), seconds, me)
 
 
 @contextmanager
 def held(lease, finish=lambda: True, **options):
     """Hold a lease, and return whether its loss was noticed."""
     stopped = threading.Event()
-    with hold_lease(lease, stopped.set, finish, **options):
+    with hold_lease(lease, Mock(), stopped.set, finish, **options):
         yield stopped
 
 
@@ -143,6 +145,54 @@ def test_a_holder_on_another_machine_is_waited_for_by_its_own_setting(store, clo
     lease_of(store, elsewhere(), seconds=of_holder).claim()
     lease_of(store, here(), seconds=of_second, clock=clock).claim()
     assert clock.time == pytest.approx(of_holder, abs=2)
+
+
+def test_the_wait_for_a_dead_holder_begins_with_the_first_look_before_there_is_a_jvm(store, clock):
+    lease_of(store, elsewhere(), seconds=15).claim()
+    watch = LeaseWatch("enforce", clock)
+    watch.look(store)
+    clock.time = 12.0  # Spark has started
+    Lease(store, watch, 15, here()).claim()
+    assert clock.time == pytest.approx(15, abs=1)
+
+
+def test_a_renewal_after_the_first_look_starts_the_wait_again(store, clock):
+    first = lease_of(store, elsewhere(), seconds=15)
+    first.claim()
+    watch = LeaseWatch("enforce", clock)
+    watch.look(store)
+    clock.time = 12.0
+    first.renew()
+    Lease(store, watch, 15, here()).claim()
+    assert clock.time == pytest.approx(27, abs=1)
+
+
+def test_a_restarted_container_of_a_pod_knows_whether_its_former_process_has_ended(store, clock):
+    """It has processes of its own, as here the holder seems to have, and the network of the pod."""
+    former = SignOfLife()
+    lease_of(store, msgspec.structs.replace(here(former.name), machine="another"), seconds=3600).claim()
+    restarted = lease_of(store, here(), seconds=3600, clock=clock)
+    assert not restarted.try_claim()
+    former.close()
+    assert restarted.try_claim()
+    assert clock.time == 0
+
+
+def test_the_name_of_a_former_process_means_nothing_in_another_pod(store):
+    former = SignOfLife()
+    former.close()
+    there = msgspec.structs.replace(here(former.name), machine="another", network="of another pod")
+    lease_of(store, there, seconds=3600).claim()
+    assert lease_of(store, here(), seconds=3600).try_claim() is False
+
+
+def test_a_process_that_is_stopped_has_set_its_jvm_to_halt_before_another_may_start(store, clock):
+    timer = Mock()
+    with hold_lease(lease_of(store, here(), seconds=SECONDS, clock=clock), timer, pytest.fail, lambda: True):
+        until(lambda: timer.set.call_count > 1)  # and with each renewal
+        timer.cancel.assert_not_called()
+    assert timer.set.call_args.args == (pytest.approx(0.8),)
+    timer.cancel.assert_called_once()
 
 
 def test_an_operator_who_knows_that_the_holder_is_gone_need_not_wait(store, clock):
