@@ -61,6 +61,8 @@ class Selection:
     """The end of the period, exclusive [epoch ms]."""
     reason: Reason | None = None
     """Of the rejected ones, only those of this reason, also in shadow."""
+    unrecorded: bool = False
+    """Only those before which a gateway has rejected topics of the client without a decision."""
 
     def condition(self) -> ds.Expression:
         """Return the filter of the table's rows."""
@@ -72,6 +74,8 @@ class Selection:
         if self.rejected:
             admitted, shadow = Outcome.ADMITTED.value, ds.field("shadow", "outcome")
             condition &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))
+        if self.unrecorded:
+            condition &= ds.field("unrecorded") > 0
         if self.start is not None:
             condition &= ds.field("timestamp") >= to_datetime(self.start)
         if self.end is not None:
@@ -166,6 +170,7 @@ def _json(with_buckets: bool) -> str:  # noqa: FBT001
     times = [field.name for field in DECISIONS.schema if isinstance(field.dataType, TimestampType)]
     values |= {name: f"epoch_ms({values[name]})" for name in times if name in values}
     values |= {name: f"coalesce({values[name]}, false)" for name in ("exempt", "apply")}
+    values["unrecorded"] = "coalesce(unrecorded, 0)"
     values["more_tags"] = "coalesce(more_tags, MAP {})"
     values["quota_entity"] = "quota_entity::JSON"
     fields = ", ".join(f"'{name}': {value}" for name, value in values.items())
@@ -198,8 +203,11 @@ def explain_newest(settings: Settings, selection: Selection) -> tuple[Explanatio
         whose = format_tags({part: name for part, name in names.items() if name is not None})
         said = "".join(f"the newest is {_summary(other)}; " for other in others)
         raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; {said}{_reach(settings, newest_at)}")
+    last = newest[0]
     with read_errors(settings):
-        return _explained(settings, newest[0]), newest_at
+        later = Selection(last.user, last.client_id, start=last.timestamp, unrecorded=True)
+        reported = [each.unrecorded for each in decisions.latest(later, 1) if each.decision_id != last.decision_id]
+        return replace(_explained(settings, last), unrecorded_after=sum(reported)), newest_at
 
 
 def _explained(settings: Settings, decision: Decision) -> Explanation:

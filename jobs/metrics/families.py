@@ -15,7 +15,7 @@ from jobs.metrics.totals import DecisionTotals, TenantMetrics
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.records.decision import Outcome
-from quota.records.reason import DECIDED
+from quota.records.reason import DECIDED, Reason
 from quota.records.request import Operation
 
 
@@ -242,8 +242,15 @@ METRICS: Final = (
         "topics",
         "topics of intercepted requests: `admitted` or `rejected` by a decision, `failed` by the "
         "cluster's validation, `invalid` by a dead letter; without a decision `undecided`, or `proceeded` if the "
-        "gateway fails open",
-        ("operation", "mode", "outcome"),
+        "gateway fails open; those that it rejects have a [reason](../errors.md#rejected-topics)",
+        ("operation", "mode", "outcome", "reason"),
+    ),
+    Metric(
+        "mutation_quota_gateway_unrecorded_topics_total",
+        "topics",
+        "topics that were rejected without a decision or a dead letter, as those of a client that asks again within a "
+        "second; those of more than 500 users are counted without a user",
+        ("reason", "user"),
     ),
     Metric(
         "mutation_quota_gateway_decision_seconds",
@@ -308,8 +315,13 @@ METRICS: Final = (
 _METRICS = {metric.name: metric for metric in METRICS}
 
 _MODES = ("strict", "permissive")
-_OUTCOMES = ("admitted", "rejected", "failed", "invalid", "undecided", "proceeded")
-"""The outcomes of topics at a gateway (`quota.gateway.operations.MutationResponse`)."""
+_OUTCOMES = (
+    *((outcome, "") for outcome in ("admitted", "failed", "proceeded")),
+    *(("rejected", reason.value) for reason in DECIDED),
+    ("invalid", Reason.INVALID.value),
+    *(("undecided", reason.value) for reason in (Reason.NO_DECISION, Reason.NO_TIME)),
+)
+"""The outcomes of topics at a gateway with their reasons (`quota.gateway.operations.MutationResponse`)."""
 
 
 def family(name: str, value: float | Mapping[Any, float]) -> Family:
@@ -380,8 +392,11 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield family("mutation_quota_gateway_relayed_requests_total", stats.relayed)
     received = {"clients": stats.client_bytes, "brokers": stats.broker_bytes}
     yield family("mutation_quota_gateway_bytes_total", received)
-    labels = product((operation.value.lower() for operation in Operation), _MODES, _OUTCOMES)
+    kinds = product((operation.value.lower() for operation in Operation), _MODES, _OUTCOMES)
+    labels = [(operation, mode, *outcome) for operation, mode, outcome in kinds]
     yield family("mutation_quota_gateway_topics_total", {topic: stats.mutations[topic] for topic in labels})
+    unrecorded = {(reason, _label(user)): topics for (reason, user), topics in dict(stats.unrecorded).items()}
+    yield family("mutation_quota_gateway_unrecorded_topics_total", unrecorded)
     yield _histogram("mutation_quota_gateway_decision_seconds", stats.decisions(), stats.decision_seconds)
     yield family("mutation_quota_gateway_awaited_decisions", awaited)
     yield family("mutation_quota_gateway_undecided_requests_total", stats.undecided)

@@ -67,6 +67,7 @@ async def serve_gateway(
         when_silent=own.when_silent,
         decision_timeout_ms=round(own.decision_timeout_seconds * 1000),
         assumed_partitions=own.default_partitions,
+        rejection_message=settings.quota.rejection_message,
         enforced_by=settings.kafka.bootstrap_servers,
     )
     # A request that is written later is in vain; a new producer may take a second before it writes.

@@ -120,6 +120,7 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         admission.bucket_before,
         admission.withdraws or (Withdrawal() if request.withdraws else None),
         quota.max_request_mutations if quota else None,
+        request.unrecorded,
     )
 
 

@@ -75,6 +75,9 @@ class Explanation(msgspec.Struct, frozen=True):
     """Null for a record of an older program, which did not record the bucket before a decision."""
     metadata_at: int | None = None
     """The time of the cluster's metadata that the callback had, epoch ms; null if it had none, or there is none."""
+    unrecorded_after: int = 0
+    """The topics that a gateway has rejected without a decision since this one, as the client's next decision reports;
+    only with `--last`."""
 
 
 def explain(decision: Decision) -> Explanation:

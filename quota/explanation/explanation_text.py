@@ -83,6 +83,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
             f"the same request was admitted by {printable(decision.repeats.decision_id)}; "
             f"topics not charged again (the first ones): {decision.repeats.topics}",
         )
+    yield from _unrecorded_lines(explanation)
     if decision.observed:
         observed = decision.observed
         rejected = f"topics rejected: {sum(map(bool, observed.error_codes))}"
@@ -91,6 +92,13 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _before_lines(explanation)
     yield from _charge_lines(decision, explanation.charges)
     yield from _answer_lines(explanation)
+
+
+def _unrecorded_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
+    for topics, when in ((explanation.decision.unrecorded, "before"), (explanation.unrecorded_after, "after")):
+        if topics:
+            count = plural(topics, "topic")
+            yield ExplanationRow("gateway", f"{when} this, rejected {count} without a record, since it knew the debt")
 
 
 def _number(value: float) -> str:
@@ -216,6 +224,8 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         rejected = f"topics rejected: {sum(map(bool, shadow.error_codes))}"
         yield ExplanationRow("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
     yield ExplanationRow("answer", f"{decision.outcome.value}, {_throttling(decision)}")
+    if decision.reason:
+        yield ExplanationRow("reason", f"{decision.reason.value}: {decision.reason.action}")
     if explanation.recomputed:
         yield ExplanationRow("recomputed", _comparison(decision, explanation.recomputed))
 

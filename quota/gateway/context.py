@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from typing import Protocol as Interface
 
+from quota.explanation.shortfall import REASON
 from quota.gateway.addresses import Addresses
 from quota.gateway.client_quotas import RatesCall
 from quota.gateway.memory import Debts, KnownBuckets, RecentTopics, Turns
@@ -35,6 +36,8 @@ class GatewayContext:
     """The time that a decision may take [ms], if the client's own time limit is not shorter."""
     assumed_partitions: int = 1
     """The cost of such a topic while the brokers have told no client their number."""
+    rejection_message: str = REASON
+    """The setting `quota.rejection_message`."""
     enforced_by: str = "the cluster"
     """The servers on which the enforcing job should run, for errors."""
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from quota.algorithms.token_bucket import Admission, charge_request, gain, throttle_ms
+from quota.explanation.shortfall import Shortfall
 from quota.records.decision import BucketBefore, Decision
 from quota.records.entity import Tags
 from quota.records.quota_log import Quota
@@ -119,6 +120,8 @@ class Debt:
 
     ends_at: int
     decided_at: int
+    shortfall: Shortfall | None
+    """What the decision told; None if it has no bucket."""
 
     def is_fresh(self, now: int) -> bool:
         """Return whether the decision is so new that another one would tell the same debt."""
@@ -130,11 +133,12 @@ class Debts:
 
     def __init__(self) -> None:
         self._debts: OrderedDict[Client, Debt] = OrderedDict()
+        self._unrecorded: OrderedDict[Client, int] = OrderedDict()
 
-    def record(self, client: Client, throttle_ms: int, now: int) -> None:
-        """Record the throttle time of a decision, by user and client-id."""
+    def record(self, client: Client, throttle_ms: int, now: int, shortfall: Shortfall | None) -> None:
+        """Record the throttle time of a decision, by user and client-id, and the bucket as it left it."""
         if throttle_ms:
-            _keep(self._debts, client, Debt(now + throttle_ms, now))
+            _keep(self._debts, client, Debt(now + throttle_ms, now, shortfall))
         else:
             self._debts.pop(client, None)
 
@@ -142,6 +146,15 @@ class Debts:
         """Return the debt of a client that is not paid off yet, as far as is known."""
         known = self._debts.get(client)
         return known if known is not None and known.ends_at > now else None
+
+    def add_unrecorded(self, client: Client, topics: int) -> None:
+        """Count topics that are rejected without a decision, until the client's next request for one reports them."""
+        if topics:
+            _keep(self._unrecorded, client, self._unrecorded.get(client, 0) + topics)
+
+    def take_unrecorded(self, client: Client) -> int:
+        """Return the number of these topics since the last call, for the client's next request."""
+        return self._unrecorded.pop(client, 0)
 
 
 class KnownBuckets:
@@ -167,7 +180,7 @@ class KnownBuckets:
 
     def debt_ms(self, client: Client, now: int) -> int:
         """Return the time until the debt of a client's bucket is paid off, as far as is known."""
-        known = self._buckets.get(self._tags_of(client))
+        known = self._buckets.get(self.tags_of(client))
         if known is None:
             return 0
         bucket, _ = known
@@ -176,7 +189,7 @@ class KnownBuckets:
 
     def charge(self, client: Client, request: MutationRequest, now: int) -> Admission | None:
         """Charge a request that is not decided; return the answer of the client's bucket, None if that is not known."""
-        tags = self._tags_of(client)
+        tags = self.tags_of(client)
         known = self._buckets.get(tags)
         if known is None:
             return None
@@ -186,7 +199,8 @@ class KnownBuckets:
             self._buckets[tags] = replace(bucket, tokens=admission.tokens, updated_at=now), quota
         return admission
 
-    def _tags_of(self, client: Client) -> Tags:
+    def tags_of(self, client: Client) -> Tags:
+        """Return the tags of a client's bucket, as far as is known."""
         return self._tags.get(client) or Tags(client[0], "")
 
 

@@ -113,10 +113,10 @@ class MutationResponse:
     message: dict[str, Any]
     mute_ms: int = 0
     """The time for which the channel is to be muted [ms]."""
-    topics: Mapping[str, int] = field(default_factory=dict)
-    """The number of topics by outcome: `admitted` or `rejected` by a decision, `failed` by the cluster's
-    validation, `invalid` by a dead letter, and without a decision `undecided` or, where the gateway fails open,
-    `proceeded`."""
+    topics: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The number of topics by outcome and reason, which is empty unless the gateway rejects them: `admitted` or
+    `rejected` by a decision, `failed` by the cluster's validation, `invalid` by a dead letter, and without a decision
+    `undecided` or, where the gateway fails open, `proceeded`."""
 
 
 def topic_result(name: str | None, topic_id: bytes, error: int, message: str | None) -> TopicResponse:

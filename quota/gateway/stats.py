@@ -3,13 +3,14 @@
 import logging
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from quota.gateway.operations import MutationResponse
 from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
+from quota.records.reason import Reason
 from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
 from quota.wire.headers import RequestHeader
@@ -43,10 +44,12 @@ class GatewayStats:
     """The number of requests forwarded unchanged."""
     client_bytes: int = 0
     broker_bytes: int = 0
-    mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Topics by operation, mode and outcome (see `MutationResponse.topics`)."""
+    mutations: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
+    """Topics by operation, mode, outcome and reason (see `MutationResponse.topics`)."""
     uncharged: Counter[str] = field(default_factory=Counter)
     """Mutations that proceeded without a decision, by user."""
+    unrecorded: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Topics that were rejected without a decision or a dead letter, by reason and user."""
     undecided: int = 0
     """Requests without a decision in time."""
     late: int = 0
@@ -67,6 +70,7 @@ class GatewayStats:
     """The time until which the certificate for clients is valid [epoch s]; None if it is not known."""
     broker_failures: dict[int, str] = field(default_factory=dict)
     """Why the broker behind each port does not respond, with its address; empty if it does."""
+    _users: set[str] = field(default_factory=set)
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address | QuotaEntity] = field(default_factory=set)
     _closed_logged: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -101,16 +105,26 @@ class GatewayStats:
         """Count the topics of a client's request."""
         operation = OPERATIONS[ApiKey(request.api_key)]
         mode = "strict" if request.api_version >= STRICT_SINCE[operation] else "permissive"
-        for outcome, topics in response.topics.items():
-            self.mutations[operation.value.lower(), mode, outcome] += topics
+        for (outcome, reason), topics in response.topics.items():
+            self.mutations[operation.value.lower(), mode, outcome, reason] += topics
         if response.mute_ms:
             self.muted += 1
             self.muted_ms += response.mute_ms
 
     def add_uncharged(self, user: str, mutations: int) -> None:
         """Count mutations that proceed without a decision; those of further users are counted together."""
-        is_known = user in self.uncharged or len(self.uncharged) < _MAX_USERS
-        self.uncharged[user if is_known else ""] += mutations
+        self.uncharged[self._counted(user)] += mutations
+
+    def add_unrecorded(self, user: str, reasons: Mapping[Reason, int]) -> None:
+        """Count topics that are rejected without a record, by reason; those of further users are counted together."""
+        for reason, topics in reasons.items():
+            self.unrecorded[reason.value, self._counted(user)] += topics
+
+    def _counted(self, user: str) -> str:
+        """Return the user if it has series of its own, or else an empty name."""
+        if len(self._users) < _MAX_USERS:
+            self._users.add(user)
+        return user if user in self._users else ""
 
     def add_decision(self, seconds: float | None) -> None:
         """Count a decision, and how long it took [s]; None if it was too late."""
@@ -159,7 +173,7 @@ class GatewayStats:
 
     def __str__(self) -> str:
         outcomes: Counter[str] = Counter()
-        for (_, _, outcome), count in dict(self.mutations).items():  # another thread may add to it
+        for (_, _, outcome, _), count in dict(self.mutations).items():  # another thread may add to it
             outcomes[outcome] += count
         return (
             f"connections: {self.connections} open, {self.accepted} accepted; requests relayed: {self.relayed}; "

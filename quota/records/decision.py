@@ -192,6 +192,8 @@ class Decision(msgspec.Struct, frozen=True):
     """what was given back, if the record withdraws an earlier request; null for a request"""
     max_request_mutations: TopicLimit | None = None
     """most that one topic may cost by the quota; null for no limit [mutations]"""
+    unrecorded: Int32 = 0
+    """topics that a gateway has rejected without a decision since the client's last request, as it knew the debt"""
 
     def __post_init__(self) -> None:
         for name, answer in (("shadow", self.shadow), ("observed", self.observed)):
@@ -227,6 +229,7 @@ class Decision(msgspec.Struct, frozen=True):
             self.expires_at,
             self.observed,
             self.withdraws is not None,
+            self.unrecorded,
         )
 
     @property

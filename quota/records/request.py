@@ -111,6 +111,9 @@ class MutationRequest(msgspec.Struct, frozen=True):
     withdraws: bool = False
     """Whether the record withdraws the same request, which is before it in its partition, because nobody acts on the
     decision: what it was charged is given back. Such a record also has `validate_only`, and is never applied."""
+    unrecorded: Int32 = 0
+    """The topics that a gateway has rejected without a request since this client's last one, because it knew their
+    debt."""
 
     @property
     def mode(self) -> Mode:
@@ -120,7 +123,7 @@ class MutationRequest(msgspec.Struct, frozen=True):
     @property
     def withdrawal(self) -> Self:
         """The record that withdraws this request. An older program only validates it, which costs nothing."""
-        return msgspec.structs.replace(self, validate_only=True, apply=False, withdraws=True)
+        return msgspec.structs.replace(self, validate_only=True, apply=False, withdraws=True, unrecorded=0)
 
 
 _decoder = msgspec.json.Decoder(MutationRequest)

@@ -125,6 +125,10 @@ class QuotaSettings(Section):
     shadow: bool = False
     """Whether all requests are admitted, and those that would have been rejected are only reported."""
 
+    rejection_message: str = "{reason}"
+    """Error message of a topic that a quota rejects, for its client: `{reason}` is a sentence on what was exceeded, by
+    how much and when to try again, as in `{reason}; quotas: wiki/kafka`. Empty sends none."""
+
     callback_class: Name = DEFAULT_CLASS
     """KIP-257 callback: the class that decides which requests share a quota, and how large the quota is."""
 

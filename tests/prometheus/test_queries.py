@@ -27,6 +27,7 @@ from quota.kafka.applier import ApplierStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota_log import Window
+from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.records.request import Operation
 from tests.support.checkout import CHECKOUT
@@ -71,9 +72,9 @@ class Job:
             self._account.record(msgspec.structs.replace(decision, timestamp=now), now + 300)
         self._account.record(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
         self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
-        self._gateway.closed["malformed"] = self._gateway.mutations["create_topics", "strict", "admitted"] = (
-            self._scrapes
-        )
+        self._gateway.closed["malformed"] = self._scrapes
+        self._gateway.mutations["create_topics", "strict", "admitted", ""] = self._scrapes
+        self._gateway.add_unrecorded("alice", {Reason.NO_TIME: 1})
         self._gateway.add_decision(0.3)
         observed = self._observed.counts
         for counted in (observed.requests, observed.mutations, observed.assumed_topics):
@@ -154,7 +155,10 @@ FIRED = {
         {"query": "enforce", "severity": "critical"},
         "No enforce job reports metrics; requests wait for their decisions.",
     ),
-    "RejectedShare": ({"severity": "warning"}, "50% of the requested topics are rejected."),
+    "RejectedShare": (
+        {"severity": "warning"},
+        "50% of the requested topics are rejected, because quotas are exhausted.",
+    ),
     "NoProgress": (
         {"query": "enforce", "severity": "critical"},
         "enforce has not finished a batch for five minutes, although there are records to process.",
@@ -169,7 +173,10 @@ FIRED = {
         {"query": "gateway", "severity": "critical"},
         "gateway started 5 times within half an hour.",
     ),
-    "GatewayUndecided": ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time."),
+    "GatewayUndecided": (
+        {"reason": "NO_DECISION", "severity": "warning"},
+        "1 topics of the last ten minutes had no decision in time (NO_DECISION).",
+    ),
     "GatewayUncharged": (
         {"user": "alice", "severity": "warning"},
         "716 mutations of alice proceeded without a decision in the last ten minutes, and are never charged.",
@@ -220,7 +227,7 @@ def pods(starts):
 
 
 LAST = "last_batch_timestamp_seconds"
-UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
+UNDECIDED = 'mutation_quota_gateway_topics_total{reason="NO_DECISION"}'
 UNCHARGED = "mutation_quota_gateway_uncharged_mutations_total"
 _EVALUATED = {"GatewayBypassed": "25m", "RejectedShare": "22m"}
 """When an alert is evaluated, if not after ten minutes."""
@@ -231,7 +238,7 @@ REPAIRED = "mutation_quota_push_repaired_total"
 METADATA = "mutation_quota_callback_metadata_timestamp_seconds"
 UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
 ENFORCE = f'{QUERY}_{LAST}{{query="enforce"}}'
-TOPICS = 'mutation_quota_topics_total{outcome="%s"}'
+TOPICS = 'mutation_quota_topics_total{reason="%s"}'
 
 
 @pytest.fixture
@@ -286,6 +293,7 @@ def check_alert(programs, tmp_path):
         ("Restarts", pods(5), True),
         ("GatewayUndecided", {UNDECIDED: "0x60"}, False),
         ("GatewayUndecided", {UNDECIDED: "0x30 1x30"}, True),
+        ("GatewayUndecided", {UNDECIDED.replace("NO_DECISION", "EXHAUSTED"): "0x30 1x30"}, False),
         ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x60"}, False),
         ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "7x60"}, False),
         ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x30 716x30"}, True),
@@ -330,8 +338,8 @@ def test_an_alert_fires_in_time(check_alert, alert, series, fires):
         ("GatewayGone", {f'{STARTED}{{query="gateway"}}': "7x8 stale"}, {f'{STARTED}{{query="gateway"}}': "7x60"}),
         (
             "RejectedShare",
-            dict.fromkeys((TOPICS % "admitted", TOPICS % "rejected"), "0+1x100"),
-            {TOPICS % "admitted": "0+9x100"},
+            dict.fromkeys((TOPICS % "", TOPICS % "EXHAUSTED"), "0+1x100"),
+            {TOPICS % "": "0+9x100", TOPICS % "EXCEEDS_LIMIT": "0+9x100"},
         ),
         ("Restarts", pods(5), pods(3)),
         ("GatewayUncharged", {f'{UNCHARGED}{{user="alice"}}': "0x30 716x30"}, {f'{UNCHARGED}{{user="alice"}}': "0x60"}),

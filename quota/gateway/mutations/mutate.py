@@ -7,13 +7,14 @@ A topic is changed by one request at a time. Of ten that create it at once, one 
 validated again, and get the error of a topic that exists.
 """
 
-import math
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from quota.admission.decide import exceeding_message
 from quota.errors import ErrorCode
+from quota.explanation.shortfall import Shortfall, client_message
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.creation import check_creation, create
 from quota.gateway.mutations.deletion import check_deletion, delete
@@ -22,23 +23,23 @@ from quota.gateway.operations import (
     OUT_OF_TIME,
     RESULTS,
     BrokerCall,
-    Charged,
     Checked,
     ClientRequest,
     MutationResponse,
     Pause,
-    TopicResponse,
     wait,
 )
 from quota.records.decision_request import DecisionReply, DecisionRequest
-from quota.records.request import OPERATIONS, MutationRequest
+from quota.records.reason import Reason
+from quota.records.request import OPERATIONS, MutationRequest, TopicMutation
 from quota.wire.protocol import ApiKey
 
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _MAX_HOLD_MS = 300_000
 """How long a client in debt is held at most: neither its connection nor that to its broker may be idle too long."""
-_SILENT = ("proceeded", "undecided")
+_COUNTED = {Reason.INVALID: "invalid", Reason.NO_DECISION: "undecided", Reason.NO_TIME: "undecided"}
+"""The outcomes by which topics are counted that no decision has rejected."""
 
 _KINDS = {
     ApiKey.CREATE_TOPICS: (check_creation, create),
@@ -54,25 +55,31 @@ Steps = Generator[BrokerCall | Pause | DecisionRequest, Any, MutationResponse]
 
 
 @dataclass(frozen=True, slots=True)
+class _Rejection:
+    """Why a topic is rejected, and what its client is told."""
+
+    reason: Reason
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Outcome:
     """The outcome of the requested topics."""
 
-    admitted: frozenset[int]
-    """The indexes of the admitted topics."""
+    rejections: Sequence[_Rejection | None]
+    """Of each topic; None if it is admitted."""
     throttle_ms: int = 0
-    error: int = 0
-    """The error of the others."""
-    message: str | None = None
-    counted: tuple[str, str] = ("admitted", "rejected")
-    """The outcomes by which the admitted topics and the others are counted."""
-    exceeding: Mapping[int, str | None] = field(default_factory=dict)
-    """The messages of the topics that exceed the limit of the quota, by their indexes."""
+    is_recorded: bool = False
+    """Whether there is a record of it: a decision or a dead letter."""
 
-    def rejection(self, index: int, mutation: Charged) -> TopicResponse:
-        """Return the result of a topic that is not admitted."""
-        if index in self.exceeding:
-            return mutation.rejection(ErrorCode.POLICY_VIOLATION, self.exceeding[index])
-        return mutation.rejection(self.error, self.message)
+    def counts(self, failed: int) -> Mapping[tuple[str, str], int]:
+        """Return the number of topics by outcome and reason, with those that have `failed` before."""
+        admitted = ("admitted" if self.is_recorded else "proceeded"), ""
+        names = [
+            admitted if rejection is None else (_COUNTED.get(rejection.reason, "rejected"), rejection.reason.value)
+            for rejection in self.rejections
+        ]
+        return Counter({("failed", ""): failed}) + Counter(names)
 
 
 def mutate(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Steps:
@@ -106,27 +113,26 @@ def _hold(request: ClientRequest, context: GatewayContext, clock: Callable[[], i
 
 def _carry_out(request: ClientRequest, checked: Checked, context: GatewayContext, clock: Callable[[], int]) -> Steps:
     """Have checked mutations decided, and carry out those admitted."""
-    outcome = _Outcome(frozenset())
+    outcome = _Outcome([])
     if clock() >= request.ends_at:
-        outcome = _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME, _SILENT)
+        outcome = _Outcome([_Rejection(Reason.NO_TIME, OUT_OF_TIME)] * len(checked.charged))
     elif checked.charged:
         outcome = yield from _decide(request, checked, context, clock)
-    admitted = [mutation for index, mutation in enumerate(checked.charged) if index in outcome.admitted]
-    others = [(index, mutation) for index, mutation in enumerate(checked.charged) if index not in outcome.admitted]
+    answered = list(zip(checked.charged, outcome.rejections, strict=True))
+    admitted = [mutation for mutation, rejection in answered if rejection is None]
+    rejected = [(mutation, rejection) for mutation, rejection in answered if rejection is not None]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     if admitted:
         _, carry_out = _KINDS[request.key]
         response = yield from carry_out(request, admitted, context, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
-    rejected = [outcome.rejection(index, mutation) for index, mutation in others]
+    if not outcome.is_recorded:
+        context.stats.add_unrecorded(request.user, Counter(rejection.reason for _, rejection in rejected))
+    unchanged = [mutation.rejection(why.reason.code, why.message) for mutation, why in rejected]
     return MutationResponse(
-        {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *rejected]},
+        {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *unchanged]},
         mute_ms=outcome.throttle_ms,
-        topics={
-            outcome.counted[0]: len(admitted),
-            outcome.counted[1]: len(rejected),
-            "failed": len(checked.failed),
-        },
+        topics=outcome.counts(len(checked.failed)),
     )
 
 
@@ -140,7 +146,9 @@ def _decide(
     now = clock()
     debt = context.debts.find(request.client, now) if request.is_strict else None
     if debt is not None and debt.is_fresh(now):
-        return _Outcome(frozenset(), debt.ends_at - now, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        context.debts.add_unrecorded(request.client, len(checked.charged))
+        rejected = [_Rejection(Reason.EXHAUSTED)] * len(checked.charged)
+        return _by_quota(rejected, debt.ends_at - now, debt.shortfall, context)
     requested = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -149,16 +157,48 @@ def _decide(
         user=request.user,
         client_id=request.client[1],
         apply=False,
+        unrecorded=context.debts.take_unrecorded(request.client),
     )
     limit_ms = max(_limit_ms(request, context, now), 0)
-    wanted = DecisionRequest(requested, limit_ms, checked.content, checked.once)
-    reply = yield wanted
+    reply = yield DecisionRequest(requested, limit_ms, checked.content, checked.once)
     if reply.decision is not None:
-        context.debts.record(request.client, reply.throttle_ms, clock())
-    outcome = _outcome(reply, wanted, context)
-    if outcome.admitted and reply.decision is None:
+        shortfall = Shortfall.of(reply.decision)
+        context.debts.record(request.client, reply.throttle_ms, clock(), shortfall)
+        rejections = [
+            _Rejection(topic.reason or Reason.EXHAUSTED, topic.error_message) if topic.error_code else None
+            for topic in reply.decision.topics
+        ]
+        return _by_quota(rejections, reply.throttle_ms, shortfall, context, is_recorded=True)
+    is_silent = reply.job_silent_ms >= context.decision_timeout_ms
+    if is_silent and context.when_silent == "open" and not reply.is_invalid:
         return _proceed(request, requested, context, clock())
-    return outcome
+    rejection = _undecided(reply, limit_ms, context, is_silent=is_silent)
+    return _Outcome([rejection] * len(requested.topics), is_recorded=reply.is_invalid)
+
+
+def _by_quota(
+    rejections: Sequence[_Rejection | None],
+    throttle_ms: int,
+    shortfall: Shortfall | None,
+    context: GatewayContext,
+    *,
+    is_recorded: bool = False,
+) -> _Outcome:
+    """Return the outcome of topics of which a quota rejects some; where it is exhausted, clients are told by how much.
+
+    Their messages are as the setting `quota.rejection_message` says.
+    """
+    exhausted = None
+    if shortfall is not None and any(each is not None and each.reason is Reason.EXHAUSTED for each in rejections):
+        exhausted = shortfall.sentence(throttle_ms)
+
+    def told(rejection: _Rejection) -> _Rejection:
+        sentence = exhausted if rejection.reason is Reason.EXHAUSTED else rejection.message
+        message = client_message(context.rejection_message, sentence)
+        return _Rejection(rejection.reason, message)
+
+    told_topics = [None if rejection is None else told(rejection) for rejection in rejections]
+    return _Outcome(told_topics, throttle_ms, is_recorded)
 
 
 def _proceed(request: ClientRequest, requested: MutationRequest, context: GatewayContext, now: int) -> _Outcome:
@@ -166,16 +206,24 @@ def _proceed(request: ClientRequest, requested: MutationRequest, context: Gatewa
 
     A client whose bucket is not known is not limited.
     """
+    topics = requested.topics
     answer = context.buckets.charge(request.client, requested, now)
-    answered = [True] * len(requested.topics) if answer is None else answer.admitted
-    admitted = frozenset(index for index, admits in enumerate(answered) if admits)
-    context.stats.add_uncharged(request.user, sum(requested.topics[index].partitions for index in admitted))
-    throttle_ms = 0 if answer is None else answer.controller_throttle_ms
-    limit = answer.quota.topic_limit if answer and answer.quota else math.inf
-    exceeding = {index: topic for index, topic in enumerate(requested.topics) if topic.partitions > limit}
-    messages = {index: exceeding_message(topic, limit) for index, topic in exceeding.items()}
-    counted = "proceeded", "rejected"
-    return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED, exceeding=messages, counted=counted)
+    admitted = [True] * len(topics) if answer is None else answer.admitted
+    charged = [topic.partitions for topic, admits in zip(topics, admitted, strict=True) if admits]
+    context.stats.add_uncharged(request.user, sum(charged))
+    if answer is None or answer.quota is None or answer.tokens is None:
+        return _Outcome([None] * len(topics))
+    context.debts.add_unrecorded(request.client, len(topics) - len(charged))
+    shortfall = Shortfall(context.buckets.tags_of(request.client), answer.quota.rate, answer.tokens)
+    limit = answer.quota.topic_limit
+    rejections = [None if admits else _rejection(topic, limit) for topic, admits in zip(topics, admitted, strict=True)]
+    return _by_quota(rejections, answer.controller_throttle_ms, shortfall, context)
+
+
+def _rejection(topic: TopicMutation, limit: float) -> _Rejection:
+    if topic.partitions > limit:
+        return _Rejection(Reason.EXCEEDS_LIMIT, exceeding_message(topic, limit))
+    return _Rejection(Reason.EXHAUSTED)
 
 
 def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
@@ -183,31 +231,21 @@ def _limit_ms(request: ClientRequest, context: GatewayContext, now: int) -> int:
     return min(context.decision_timeout_ms, left_ms)
 
 
-def _outcome(reply: DecisionReply, wanted: DecisionRequest, context: GatewayContext) -> _Outcome:
-    decision = reply.decision
-    if decision is not None:
-        admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        messages = {
-            index: topic.error_message
-            for index, topic in enumerate(decision.topics)
-            if topic.error_code == ErrorCode.POLICY_VIOLATION
-        }
-        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED, exceeding=messages)
+def _undecided(reply: DecisionReply, limit_ms: int, context: GatewayContext, *, is_silent: bool) -> _Rejection:
+    """Return why a request without a decision is rejected; it `is_silent` if nothing has been decided for long."""
     if reply.is_invalid:
-        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
-    is_silent = reply.job_silent_ms >= context.decision_timeout_ms
-    if is_silent and context.when_silent == "open":
-        return _Outcome(frozenset(range(len(wanted.request.topics))), counted=_SILENT)
+        return _Rejection(Reason.INVALID, reply.error)
     if reply.error:
         sentence = f"no decision on this mutation, so nothing was changed: {reply.error}"
     elif reply.was_requested:
         sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed"
     else:
-        left = f"{wanted.timeout_ms} ms are left for a decision"
+        left = f"{limit_ms} ms are left for a decision"
         sentence = f"this mutation was not requested, and nothing was changed: {left}"
     if is_silent:
         why = reply.cause or f"is mutation-quota enforce running on {context.enforced_by}?"
         sentence += f"; no mutation has been decided for {reply.job_silent_ms} ms, {why}"
     elif not reply.error:
         sentence += f"; decisions take at least {reply.least_decision_ms} ms at present"
-    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)
+    in_vain = not (is_silent or reply.error or reply.was_requested)
+    return _Rejection(Reason.NO_TIME if in_vain else Reason.NO_DECISION, sentence)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, read_answers
+from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, explain_newest, read_answers
 from jobs.audit.reader import open_table, read_errors
 from jobs.audit.tables import DECISIONS
 from quota.algorithms.token_bucket import TokenBucket
@@ -203,6 +203,30 @@ def test_the_last_rejection_of_a_sender_is_explained(settings, tmp_path):
     assert none.stderr.startswith(
         "mutation-quota: no decision of user 'bob', topic 't' rejected a topic; the audit has "
     )
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (2, 0), (0, 1), (3, 5)])
+def test_the_last_rejection_is_explained_with_what_a_gateway_rejected_without_a_record(settings, before, after):
+    """The client's next request reports it, and another client's or an earlier one tells nothing of it."""
+    requests = [
+        resolved(1, at=NOON - 1, offset=0, unrecorded=99),
+        resolved(80, at=NOON, offset=1, unrecorded=7),
+        resolved(1, at=NOON + 1, offset=2, unrecorded=before),
+        resolved(1, at=NOON + 2, offset=3, user="bob", validate_only=True, unrecorded=99),
+        resolved(1, at=NOON + 20_000, offset=4, unrecorded=after),
+        resolved(1, at=NOON + 20_001, offset=5),
+    ]
+    decisions = decide_all(*requests, algorithm=TokenBucket(Window()))[1]
+    append_rows(settings, "decisions", *map(decision_row, decisions))
+    explanation, _ = explain_newest(settings, Selection(user="alice", rejected=True))
+    assert explanation.decision.decision_id == "mutation-requests-0-2"
+    assert explanation.recomputed.differs == []
+    rows = [row.text for row in explanation_rows(explanation) if row.part == "gateway"]
+    assert rows == [
+        f"{when} this, rejected {count} {'topic' if count == 1 else 'topics'} without a record, since it knew the debt"
+        for when, count in (("before", before), ("after", after))
+        if count
+    ]
 
 
 @pytest.mark.usefixtures("listed")

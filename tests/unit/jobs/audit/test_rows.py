@@ -53,6 +53,7 @@ def test_a_decision_becomes_a_typed_row():
         "bucket_before": None,
         "withdraws": None,
         "max_request_mutations": None,
+        "unrecorded": 0,
     }
     assert foreign == []
 
@@ -75,6 +76,7 @@ def test_all_fields_of_a_decision_are_in_its_row():
         "bucket_before": {"tokens": 1.5, "updated_at": None, "quota": 5.0, "burst": 1.5, "reset_at": DAY},
         "withdraws": {"decision_id": "t-0-0", "mutations": 1.5},
         "quota": None,
+        "unrecorded": 12,
         "unknown to this version": 1,
     }
     ((row,), _) = both(decision_rows(records(DECISION | more)))
@@ -83,6 +85,7 @@ def test_all_fields_of_a_decision_are_in_its_row():
     assert row["expires_at"] == datetime(1970, 1, 2, tzinfo=UTC)
     assert (row["observed"], row["withdraws"]) == (more["observed"], more["withdraws"])
     assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
+    assert row["unrecorded"] == 12
 
 
 def test_of_malformed_records_each_is_a_row_of_one_table_and_each_stored_decision_can_be_read():

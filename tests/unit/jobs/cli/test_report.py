@@ -81,6 +81,6 @@ def test_programs_get_the_count_of_the_requests_that_were_selected_and_their_per
 
 def test_a_table_of_an_older_version_is_named_with_what_upgrades_it(report, settings):
     write_tables(settings, {"decisions": "3"}, decisions=[decision(DAY)])
-    error = r"has version 3, and this program reads version 9; upgrade it with mutation-quota audit --once"
+    error = r"has version 3, and this program reads version 10; upgrade it with mutation-quota audit --once"
     with pytest.raises(MutationQuotaError, match=error):
         report()

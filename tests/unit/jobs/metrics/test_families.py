@@ -26,6 +26,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Outcome, Repeat, Shadow
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Window
+from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.wire.headers import RequestHeader
 from quota.wire.protocol import ApiKey
@@ -132,6 +133,7 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
     stats.undecided, stats.late = 5, 2
     for mutations in (2, 714):
         stats.add_uncharged("alice", mutations)
+    stats.add_unrecorded("bob", {Reason.EXHAUSTED: 7})
     stats.closed = Counter({"malformed": 3, "idle": 1})
     stats.add_foreign([("kafka-1", 9092), ("kafka-1", 9092)])
     stats.broker_failures = {19_092: "kafka-1:9092: connection refused", 19_093: ""}
@@ -149,6 +151,7 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
             ("mutation_quota_gateway_awaited_decisions",): 3,
             ("mutation_quota_gateway_undecided_requests_total",): 5,
             ("mutation_quota_gateway_uncharged_mutations_total", ("user", "alice")): 716,
+            ("mutation_quota_gateway_unrecorded_topics_total", ("reason", "EXHAUSTED"), ("user", "bob")): 7,
             ("mutation_quota_gateway_late_decisions_total",): 2,
             ("mutation_quota_gateway_foreign_addresses_total",): 2,
             ("mutation_quota_gateway_broker_up", ("port", "19092")): 0,
@@ -161,21 +164,17 @@ def test_a_gateway_reports_its_connections_and_what_went_wrong():
 def test_topics_of_a_gateway_are_reported_by_operation_mode_and_outcome(version, mode):
     stats = GatewayStats()
     request = RequestHeader(ApiKey.CREATE_TOPICS, version, 1, "app")
-    stats.add_mutation(
-        request, MutationResponse({}, mute_ms=2500, topics={"admitted": 4, "rejected": 3, "failed": 2, "proceeded": 1})
-    )
+    reasons = {"rejected": "EXHAUSTED", "undecided": "NO_TIME", "invalid": "INVALID"}
+    counts = {"admitted": 4, "rejected": 3, "failed": 2, "proceeded": 1, "undecided": 5, "invalid": 6}
+    topics = {(outcome, reasons.get(outcome, "")): count for outcome, count in counts.items()}
+    stats.add_mutation(request, MutationResponse({}, mute_ms=2500, topics=topics))
     series = samples(gateway_families(stats, 0))
-    topics = {
-        tuple(dict(labels)[key] for key in ("operation", "mode", "outcome")): count
+    reported = {
+        tuple(dict(labels)[key] for key in ("operation", "mode", "outcome", "reason")): count
         for (name, *labels), count in series.items()
         if name == "mutation_quota_gateway_topics_total" and count
     }
-    assert topics == {
-        ("create_topics", mode, "admitted"): 4,
-        ("create_topics", mode, "rejected"): 3,
-        ("create_topics", mode, "failed"): 2,
-        ("create_topics", mode, "proceeded"): 1,
-    }
+    assert reported == {("create_topics", mode, *kind): count for kind, count in topics.items()}
     assert series[("mutation_quota_gateway_mutes_total",)] == 1
     assert series[("mutation_quota_gateway_muted_seconds_total",)] == 2.5
 

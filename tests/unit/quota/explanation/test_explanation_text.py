@@ -34,6 +34,7 @@ def test_a_rejection_is_explained_in_the_order_of_its_causes():
         "  K after     -60",
         "  throttle    -K / Q = 60 / 5 s = 12 s, rounded up",
         "  answer      REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
+        "  reason      EXHAUSTED: wait for the throttle time, then try again",
         "  recomputed  the same",
     ]
 

@@ -8,7 +8,7 @@ from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesReply
 from quota.gateway.context import GatewayContext
 from quota.gateway.requests import OfferedApis
-from quota.records.decision import read_decision
+from quota.records.decision import Outcome, read_decision
 from quota.records.decision_request import DecisionReply
 from quota.wire.headers import (
     RequestHeader,
@@ -219,6 +219,7 @@ def decision_on(request, rejected=(), throttle_ms=0, exceeding=(), **given):
         error = dict(zip(("error_code", "error", "error_message"), answer, strict=True))
         topics.append({"name": topic.name, "partitions": topic.partitions, **error})
     fields = {
+        "outcome": Outcome.of([not topic["error_code"] for topic in topics]).value,
         "topics": topics,
         "shadow": None,
         "throttle_time_ms": throttle_ms,

@@ -158,10 +158,10 @@ def test_a_deletion_without_an_id_is_that_of_the_name_until_a_topic_has_it_again
 
 def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
     debts, client = Debts(), ("alice", None)
-    debts.record(client, 300, 1000)
-    assert debts.find(client, 1299) == Debt(1300, 1000)
+    debts.record(client, 300, 1000, None)
+    assert debts.find(client, 1299) == Debt(1300, 1000, None)
     assert debts.find(client, 1300) is None
-    debts.record(client, 0, 1100)
+    debts.record(client, 0, 1100, None)
     assert debts.find(client, 1100) is None
 
 
@@ -181,6 +181,6 @@ def test_the_debts_of_ten_thousand_clients_are_remembered():
     """Those that were decided last; a client that is forgotten is only validated again."""
     debts = Debts()
     for number in range(10_001):
-        debts.record(("alice", str(number)), 300, 0)
+        debts.record(("alice", str(number)), 300, 0, None)
     assert debts.find(("alice", "0"), 0) is None
     assert debts.find(("alice", "1"), 0) is not None

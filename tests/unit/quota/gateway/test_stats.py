@@ -21,7 +21,8 @@ def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_ti
 def test_the_line_of_the_log_has_the_sums():
     stats = GatewayStats(connections=2, accepted=5, relayed=9, undecided=1)
     for key in (19, 20, 37):
-        stats.add_mutation(RequestHeader(key, 0, 1, None), MutationResponse({}, 0, {"admitted": 1, "failed": 2}))
+        topics = {("admitted", ""): 1, ("failed", ""): 2}
+        stats.add_mutation(RequestHeader(key, 0, 1, None), MutationResponse({}, 0, topics))
     assert str(stats) == (
         "connections: 2 open, 5 accepted; requests relayed: 9; topics: 3 admitted, 0 rejected, 6 failed; "
         "without a decision in time: 1 request"

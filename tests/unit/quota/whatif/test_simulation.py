@@ -80,6 +80,7 @@ def test_a_decision_has_every_field_of_the_record(simulate):
         "observed": None,
         "bucket_before": {"tokens": 55.0, "updated_at": None, "quota": 5.0, "burst": 55.0},
         "withdraws": None,
+        "unrecorded": 0,
         "timestamp": 1000,
         "source": {"topic": "mutation-requests", "partition": 0, "offset": 0},
     }

@@ -119,7 +119,7 @@ def test_ten_thousand_additions_are_validated_and_those_of_missing_topics_do_not
 
 def test_a_request_that_only_validates_is_neither_decided_nor_rejected(play):
     on = play(Cluster(a=1, b=5))
-    on.context.debts.record(("ANONYMOUS", "app"), 60_000, on.ports.time)
+    on.context.debts.record(("ANONYMOUS", "app"), 60_000, on.ports.time, None)
     grow(on, validate_only=True, a=3, b=2, nowhere=2)
     (answer,) = on.answers()
     assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 0, "b": 37, "nowhere": 3}, 0)
@@ -129,7 +129,7 @@ def test_a_request_that_only_validates_is_neither_decided_nor_rejected(play):
 def test_a_strict_client_in_debt_is_rejected_without_placing_partitions(play):
     """A topic gets the cluster's own error if the cluster returns it before it applies its quota."""
     on = play(Cluster(a=1, b=5, c=1))
-    on.context.debts.record(("ANONYMOUS", "app"), 5000, on.ports.time)
+    on.context.debts.record(("ANONYMOUS", "app"), 5000, on.ports.time, None)
     assigned = {"name": "c", "count": 9, "assignments": [{"brokerIds": [1]}]}  # one for eight partitions
     topics = [*growth(a=9, b=5, nowhere=9)["topics"], assigned]
     answer = on.call(37, 3, {"topics": topics, "timeoutMs": 30_000, "validateOnly": False})

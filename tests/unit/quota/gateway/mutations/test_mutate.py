@@ -103,26 +103,86 @@ def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
     assert [ask.request.client_id for ask in on.ports.requested] == [expected]
 
 
-def test_topics_are_counted_by_outcome(play):
+OWED = {"user_tag": "orders", "more_tags": {}, "tokens": -60.0}
+"""The bucket of KIP-599's worked example, in the debt of its last decision."""
+TOLD = "user orders may change 5 partitions/s and is 60 over; try again in 12 s; decision mutation-requests-1-7"
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "message", "results"),
+    [
+        (19, 6, creation("there2"), "topics"),
+        (19, 7, creation("there2"), "topics"),
+        (37, 3, growth(there=9), "results"),
+        (20, 5, {"topicNames": ["there"], "timeoutMs": 30_000}, "responses"),
+        (20, 6, deletion("there"), "responses"),
+    ],
+)
+def test_a_rejected_client_is_told_the_reason_in_every_version_that_knows_the_error(
+    play, key, version, message, results
+):
+    """It says what was exceeded, by how much, when to try again, and the decision; an operator can add a line."""
+    for template, told in (
+        ("{reason}", TOLD),
+        ("{reason}; quotas: wiki/{kafka}", f"{TOLD}; quotas: wiki/{{kafka}}"),
+        ("", None),
+    ):
+        on = play(Cluster(there=1), rejection_message=template)
+        on.mutate(key, version, message, rejected={"there", "there2"}, throttle_ms=12_000, **OWED)
+        (answer,) = on.answers()
+        (result,) = answer[results]
+        assert (result["errorCode"], result["errorMessage"], answer["throttleTimeMs"]) == (89, told, 12_000)
+
+
+def test_what_a_known_debt_rejects_is_told_counted_and_reported_with_the_next_request(play):
+    """There is no record of it; the time is what is left of the throttle time."""
+    on = play()
+    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=12_000, **OWED)
+
+    def another(after_ms):
+        """Return another connection of the client, after a time."""
+        other = play(context=on.context)
+        other.ports.time = on.ports.time + after_ms
+        return other
+
+    for after_ms in (400, 500):
+        (told, _) = another(after_ms).call(19, 7, creation("b", "c"))["topics"]
+    assert told["errorMessage"] == TOLD.replace("12 s", "11.5 s")
+    assert on.context.stats.unrecorded == {("EXHAUSTED", "ANONYMOUS"): 4}
+    assert [another(1000).mutate(19, 7, CREATION).unrecorded for _ in range(2)] == [4, 0]
+
+
+def test_topics_are_counted_by_outcome_and_reason(play):
     on = play(Cluster(there=1))
     on.mutate(19, 7, creation("a", "b", "there"), rejected={"b"}, throttle_ms=1)
     stats = on.context.stats
-    counted = {key: count for key, count in stats.mutations.items() if count}
-    assert counted == {
-        ("create_topics", "strict", "admitted"): 1,
-        ("create_topics", "strict", "rejected"): 1,
-        ("create_topics", "strict", "failed"): 1,
+    assert stats.mutations == {
+        ("create_topics", "strict", "admitted", ""): 1,
+        ("create_topics", "strict", "rejected", "EXHAUSTED"): 1,
+        ("create_topics", "strict", "failed", ""): 1,
     }
-    assert (stats.muted, stats.muted_ms) == (1, 1)
+    assert (stats.muted, stats.muted_ms, stats.unrecorded) == (1, 1, {})
 
 
-def test_undecided_topics_with_fail_open_are_counted_separately(play):
-    """`undecided` was not begun, `proceeded` was."""
-    for when_silent, outcome in (("closed", "undecided"), ("open", "proceeded")):
-        on = play(when_silent=when_silent)
-        undecided(on, 5)
-        counted = {key: count for key, count in on.context.stats.mutations.items() if count}
-        assert counted == {("create_topics", "permissive", outcome): 1}
+@pytest.mark.parametrize(
+    ("when_silent", "reply", "outcome", "reason"),
+    [
+        ("closed", {}, "undecided", "NO_DECISION"),
+        ("closed", {"job_silent_ms": 0}, "undecided", "NO_DECISION"),  # the first ones after it has stopped
+        ("closed", {"error": "cannot be written", "error_code": 29, "job_silent_ms": 0}, "undecided", "NO_DECISION"),
+        ("closed", {"was_requested": False}, "undecided", "NO_DECISION"),
+        ("closed", {"was_requested": False, "job_silent_ms": 9_999}, "undecided", "NO_TIME"),
+        ("open", {}, "proceeded", ""),
+        ("open", {"error": "topics: more than 5000", "error_code": 42}, "invalid", "INVALID"),
+    ],
+)
+def test_topics_without_a_decision_are_counted_by_the_reason(play, when_silent, reply, outcome, reason):
+    """A silent job, a client with too little time and an invalid request need different people."""
+    on = play(when_silent=when_silent)
+    undecided(on, 5, **reply)
+    assert on.context.stats.mutations == {("create_topics", "permissive", outcome, reason): 1}
+    unrecorded = {(reason, "ANONYMOUS"): 1} if outcome == "undecided" else {}
+    assert on.context.stats.unrecorded == unrecorded
 
 
 @pytest.mark.parametrize(
@@ -293,6 +353,8 @@ def test_fail_open_proceeds_as_far_as_the_clients_bucket_goes(play, version, cod
     on.no_decision(waited_ms=0, least_decision_ms=12_000)
     (answer,) = on.answers()
     assert ([topic["errorCode"] for topic in answer["topics"]], answer["throttleTimeMs"]) == (codes, throttle_ms)
+    told = "user ANONYMOUS may change 5 partitions/s and is 15 over; try again in 3 s" if 89 in codes else None
+    assert answer["topics"][-1]["errorMessage"] == told
     assert on.context.stats.uncharged == {"ANONYMOUS": 30 * codes.count(0)}
     assert on.context.buckets.debt_ms(("ANONYMOUS", "app"), on.ports.time + 1000) == throttle_ms - 1000
 
@@ -315,6 +377,8 @@ def test_a_topic_above_the_limit_has_an_error_that_no_client_retries_with_or_wit
     }
     assert results == {"a": (44, "The topic costs too much."), "b": (0, None), "c": (44, TOO_LARGE)}
     assert [topic["name"] for _, _, message in on.changes_seen() for topic in message["topics"]] == ["b"]
+    assert on.context.stats.mutations["create_topics", "strict", "rejected", "EXCEEDS_LIMIT"] == 2
+    assert on.context.stats.unrecorded == {("EXCEEDS_LIMIT", "ANONYMOUS"): 1}
 
 
 def test_fail_open_does_not_limit_a_client_whose_bucket_is_not_known(play):

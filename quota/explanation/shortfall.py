@@ -1,0 +1,55 @@
+"""What the client of an exhausted quota is told in its own error: a sentence that names nobody else."""
+
+from typing import Self
+
+import msgspec
+
+from quota.records.decision import Decision
+from quota.records.entity import Tags
+from quota.text import format_duration, format_tokens, legible
+
+REASON = "{reason}"
+"""The place of the sentence in the setting `quota.rejection_message`."""
+
+
+class Shortfall(msgspec.Struct, frozen=True):
+    """A bucket in debt; `explanation_text` has what an operator reads about it."""
+
+    tags: Tags
+    rate: float
+    """Q [mutations/s]."""
+    tokens: float
+    """K, which is negative [mutations]."""
+    decision_id: str | None = None
+    """The id of the decision that told K; None if it is computed without one."""
+
+    @classmethod
+    def of(cls, decision: Decision) -> Self | None:
+        """Return the bucket as a decision left it; None if it touched none."""
+        if decision.quota is None or decision.tokens is None:
+            return None
+        return cls(decision.tags, decision.quota, decision.tokens, decision.decision_id)
+
+    def sentence(self, left_ms: int) -> str:
+        """Return what was exceeded, by how much, and that the client may try again in `left_ms`."""
+        unit = "partition/s" if self.rate == 1 else "partitions/s"
+        debt = format_tokens(min(self.tokens, 0)).removeprefix("-").removesuffix(".0")
+        again = f"try again in {format_duration(left_ms)}" if left_ms > 0 else "try again now"
+        decided = f"; decision {self.decision_id}" if self.decision_id else ""
+        return f"{self._who} may change {self.rate:.10g} {unit} and is {debt} over; {again}{decided}"
+
+    @property
+    def _who(self) -> str:
+        """Who shares the bucket; a callback's tags may name others."""
+        user, client_id, more = self.tags
+        if more:
+            return "everybody who shares this quota"
+        client = f"client-id {legible(client_id)}" if client_id else ""
+        if not user:
+            return f"{client} of all users"
+        return f"user {legible(user)} with {client}" if client else f"user {legible(user)}"
+
+
+def client_message(template: str, sentence: str | None) -> str | None:
+    """Return the error message of a rejected topic by the setting `quota.rejection_message`; None for none."""
+    return template.replace(REASON, sentence or "") or None
