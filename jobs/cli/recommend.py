@@ -11,6 +11,7 @@ from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
 from quota.planning.warnings import session_warnings
+from quota.records.quota_log import LIMIT_CONFIG
 from quota.text import format_duration, plural
 from quota.whatif.effects import Period
 from quota.whatif.recommendation import Advice, Tenancy
@@ -24,12 +25,13 @@ _COLUMNS: Columns = {
     "REQUESTED": "share.demand.mutations",
     "NEED/S": lambda tenant: _significant(tenant.share.demand.need),
     "QUOTA/S": lambda tenant: _significant(tenant.share.quota),
+    "MAX/TOPIC": "share.topic_limit",
     "REJECTED": "outlook.rejected",
     "BEFORE": "outlook.rejected_before",
     "THROTTLED": "outlook.throttled_seconds",
     "QUOTA": lambda tenant: "own" if tenant.share.own else "default",
 }
-_OPTIONAL = ("QUOTA", "THROTTLED", "BEFORE", "REQUESTED")
+_OPTIONAL = ("QUOTA", "MAX/TOPIC", "THROTTLED", "BEFORE", "REQUESTED")
 
 
 def recommend(
@@ -104,7 +106,7 @@ def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
     for line in _rule_lines(advice):
         print_text(line, indent=_RULE_INDENT)
     if tenants:
-        default = {"TENANT": tenancy.default, "QUOTA/S": _significant(advice.default)}
+        default = {"TENANT": tenancy.default, "QUOTA/S": _significant(advice.default), "MAX/TOPIC": advice.topic_limit}
         print_rows(advice.tenants[:tenants], _COLUMNS, optional=_OPTIONAL, last=default)
     left_out = len(advice.tenants) - tenants
     if tenants and left_out > 0:
@@ -146,6 +148,10 @@ def _outcome_lines(advice: Advice) -> Iterator[str]:
         f"With these quotas {advice.rejected_share:.2%} of {after.admitted + after.rejected:,} mutations are rejected "
         f"({after.rejected:,}; {advice.before_name}: {before.rejected:,}), "
         f"and at most {after.peak:,} are admitted in a second ({advice.before_name}: {before.peak:,})."
+    )
+    yield (
+        f"MAX/TOPIC is a proposal for {LIMIT_CONFIG}, which these quotas do not set: it rejects no recorded topic, "
+        "nor one that a full bucket pays for."
     )
     yield (
         f"They add up to {_rounded(advice.quotas_sum)}/s, {_rounded(advice.quotas_sum / rules.capacity)} times the "

@@ -4,6 +4,7 @@ All rates are in partition mutations per second.
 """
 
 import enum
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -60,10 +61,13 @@ class Demand(msgspec.Struct, frozen=True):
     entity: QuotaEntity
     mutations: int
     largest: int
+    """The mutations of the largest request."""
     need: float
     """The smallest quota under which none of them is rejected."""
     load: float
     """The smallest quota under which the bucket is never in debt."""
+    largest_topic: int
+    """The mutations of the largest topic."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -73,6 +77,8 @@ class Share(msgspec.Struct, frozen=True):
     quota: float
     own: bool
     """Whether the tenant needs its own quota; the others have the default."""
+    topic_limit: int
+    """The proposed `max_request_mutations`: the burst, or the largest recorded topic if that is more [mutations]."""
 
 
 class SizingNumbers(msgspec.Struct, frozen=True):
@@ -112,6 +118,8 @@ class Recommendation(msgspec.Struct, frozen=True):
     rules: SizingNumbers
     default: float
     """The default quota, for tenants without their own."""
+    topic_limit: int
+    """The proposed `max_request_mutations` of the default [mutations]."""
     shares: list[Share]
     """The tenants, those with the most requested mutations first."""
 
@@ -133,7 +141,9 @@ def measure_demands(
             for required in (tenants[entity], together):
                 required.add(decision.timestamp, costs)
     demands = [
-        Demand(entity, required.charged, required.largest, required.no_rejection, required.no_debt)
+        Demand(
+            entity, required.charged, required.largest, required.no_rejection, required.no_debt, required.largest_topic
+        )
         for entity, required in tenants.items()
         if required.charged
     ]
@@ -179,8 +189,17 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
         headroom,
         most,
     )
-    shares = [Share(tenant, quota, quota > default) for tenant, quota in zip(tenants, others, strict=True)]
-    return Recommendation(rules, default, shares)
+    shares = [
+        Share(tenant, quota, quota > default, _topic_limit(sizing.window.burst(quota), tenant))
+        for tenant, quota in zip(tenants, others, strict=True)
+    ]
+    with_default = (share.demand for share in shares if not share.own)
+    return Recommendation(rules, default, _topic_limit(sizing.window.burst(default), *with_default), shares)
+
+
+def _topic_limit(burst: float, *tenants: Demand) -> int:
+    """Return the limit of a topic that rejects no recorded one, nor any that a full bucket pays for."""
+    return max(math.ceil(burst), *(tenant.largest_topic for tenant in tenants), 1)
 
 
 def _fill_level(budget: float, widths: Sequence[float], limits: Sequence[float]) -> float:
@@ -224,6 +243,8 @@ class Advice(msgspec.Struct, frozen=True):
     rules: SizingNumbers
     default: float
     """The default quota, for tenants without their own [mutations/s]."""
+    topic_limit: int
+    """The proposed `max_request_mutations` of the default [mutations]."""
     tenants: list[TenantAdvice]
     """The tenants, those with the most requested mutations first."""
     before_name: str
@@ -256,6 +277,7 @@ def make_advice(
     return Advice(
         recommendation.rules,
         recommendation.default,
+        recommendation.topic_limit,
         tenants,
         before.name,
         before.load,

@@ -28,6 +28,7 @@ class RequiredQuota:
         self._now: int | None = None
         self.charged = 0
         self.largest = 0
+        self.largest_topic = 0
 
     def add(self, timestamp: int, costs: Sequence[int]) -> None:
         """Add the next request; `costs` are the mutations of each topic that is charged if admitted.
@@ -43,6 +44,7 @@ class RequiredQuota:
             steepest.add_end(now + self._window_ms, self.charged + charged)
         self.charged += total
         self.largest = max(self.largest, total)
+        self.largest_topic = max(self.largest_topic, *costs)
 
     @property
     def no_rejection(self) -> float:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from quota.algorithms.token_bucket import TokenBucket
 from quota.planning.quota_file import read_quota_file, write_quota_file
@@ -18,7 +19,7 @@ from tests.support.factories import decide_all, resolved
 
 def demand(user, need, load=None, *, requested=100, largest=11):
     """A request of 11 mutations is the burst of a quota of 1."""
-    return Demand(QuotaEntity(user), requested, largest, need, need if load is None else load)
+    return Demand(QuotaEntity(user), requested, largest, need, need if load is None else load, largest)
 
 
 def divided(*demands, capacity=100.0, together=None, reserve=0.2, over_allocation=1.0):
@@ -43,6 +44,16 @@ def test_spare_capacity_is_shared_in_proportion_to_needs():
         ("b", False),
         ("c", True),
     ]
+
+
+def test_the_proposed_limit_of_a_topic_rejects_neither_what_was_recorded_nor_what_a_full_bucket_pays_for():
+    """The bursts are 11 * 17.8 = 195.8 and 11 * 26.7 = 293.7; the largest topic of those with the default has 200."""
+    demands = [replace(demand("a", 1), largest_topic=200), demand("b", 2), replace(demand("c", 3), largest_topic=290)]
+    recommendation = divided(*demands)
+    assert (recommendation.topic_limit, [share.topic_limit for share in recommendation.shares]) == (
+        200,
+        [200, 196, 294],
+    )
 
 
 def test_if_scarce_small_tenants_get_their_needs_and_large_ones_an_even_share():
@@ -141,7 +152,7 @@ AFTER = outcome(
 @pytest.fixture
 def advice():
     """Return the advice on 80 for needs of 17 and 1."""
-    demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0)]
+    demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0, 20), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0, 11)]
     recommendation = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
     return make_advice(recommendation, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
 
@@ -154,7 +165,7 @@ def test_the_senders_of_a_tenant_are_reported_together(advice):
 
 
 def test_exempt_users_do_not_belong_to_a_tenant():
-    demand = Demand(QuotaEntity(client_id="a"), 110, 22, 1.0, 1.0)
+    demand = Demand(QuotaEntity(client_id="a"), 110, 22, 1.0, 1.0, 11)
     recommendation = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
     result = Result(None, [BEFORE, AFTER])
     (client,) = make_advice(recommendation, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
