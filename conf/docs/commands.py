@@ -13,15 +13,14 @@ from jobs.cli.groups import range_text
 from jobs.cli.program import EXIT_CODES, SECTIONS, app
 
 _TABLES = (
-    "On a terminal, a table that is too wide lacks its least important columns, and names them below; if it is still "
-    "too wide, each row is a list of all its values. Times are to the second, and without today's date. Into a file or "
-    "a pipe, each row is one line, and times are whole. Less important columns without a value are left out. Programs "
-    "read `--output json`."
+    "A terminal that is too narrow for a table does not show its least important columns, and names them below the "
+    "table; if it is narrower still, it shows each row as a list. Times are to the second, and without today's date. "
+    "In a file or a pipe, each row is one line with full times. Programs read `--output json`."
 )
-_SEVERAL = 4
+_SEVERAL = 3
 """The number of commands from which an option that they share is described once."""
 _ROOT: Any = get_command(app)
-_OPTION = re.compile(r"(?<![\w`'-])--[a-z][a-z-]*")
+_OPTION = re.compile(r"(?<![\w`'-])--[a-z][a-z-]*(?: [\w.]+=\w+)?")
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 

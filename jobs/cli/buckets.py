@@ -136,8 +136,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
     """Export all buckets to a file.
 
     enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
-    with another number of state partitions. --output is the format of the summary that is printed if --output-file
-    names a file. Starts Spark, which takes about 15 s.
+    with another number of state partitions. Starts Spark, which takes about 15 s.
 
     Examples:
       mutation-quota buckets export --output-file buckets.jsonl

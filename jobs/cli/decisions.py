@@ -109,7 +109,7 @@ _SHOWN_IF_GIVEN = ("LAST", "WITHDRAWN", "OBSERVED", "SHADOW")
 
 
 def top(
-    by: Annotated[By, typer.Option(help="What the sums are of.")] = "user",
+    by: Annotated[By, typer.Option(help="What a sum is for.")] = "user",
     sort: Annotated[Order, typer.Option(help="The sum by which they are sorted, the largest first.")] = "requested",
     user: User = None,
     client: Client = None,
@@ -171,8 +171,8 @@ def explain(
     table, decides the request again, and shows whether the decision is the same. `quotas history` shows who set the
     quota.
 
-    --last finds the newest decision that rejected a topic: of anybody, or of --user, --client and --topic. If none did,
-    it tells what was decided last.
+    --last finds the newest decision that rejected a topic: of all, or of --user, --client and --topic. If there is
+    none, it reports the newest decision.
 
     Examples:
       mutation-quota explain mutation-requests-0-17

@@ -66,7 +66,16 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
 
 
 class _SingleValues:
-    """A part of commands and groups: an option that is not repeatable is rejected when it is given twice."""
+    """A part of commands and groups: an option that is not repeatable is rejected when it is given twice.
+
+    In the help, a flag has no type.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's own are private
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for flag in (param for param in params if getattr(param, "is_flag", False)):
+            flag.metavar = ""
+        return params
 
     def make_parser(self, ctx: Any) -> Any:  # noqa: ANN401 Typer's own are private
         parser: Any = super().make_parser(ctx)  # type: ignore[misc]

@@ -102,7 +102,7 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
     """Save the target cluster's topics for observe import.
 
     Take a snapshot before the period of the logs, so that the import knows the partitions of topics that existed
-    before. The file is JSON. --output is the format of the summary that is printed if --output-file names a file.
+    before. The file is JSON.
 
     Examples:
       mutation-quota observe snapshot --output-file topics.json

@@ -57,14 +57,18 @@ Overrides = Annotated[
     _common_option(
         "--set",
         metavar="NAME=VALUE",
-        help="Override the setting SECTION.KEY (wins over environment and file). Repeatable.",
+        help="Set SECTION.KEY, whatever the environment and the file have. Repeatable.",
         autocompletion=_complete_setting,
     ),
 ]
 Verbose = Annotated[bool, _common_option("--verbose", "-v", help="Log at level debug, and print tracebacks.")]
 SettingsFile = Annotated[
     Path | None,
-    _common_option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
+    _common_option(
+        "--settings",
+        metavar="FILE",
+        help="Settings file (TOML). Default: conf/mutation-quota.toml in the working directory.",
+    ),
 ]
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
@@ -137,7 +141,11 @@ class KafkaOptions(SettingsOptions):
 
     server: Annotated[
         str | None,
-        _common_option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
+        _common_option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="Brokers of the deployment. Default: kafka.bootstrap_servers.",
+        ),
     ] = None
     command_config: Annotated[
         Path | None,
@@ -199,7 +207,12 @@ class FileOptions:
     """The options of a command that writes a file."""
 
     output_file: Annotated[
-        Path | None, typer.Option("--output-file", metavar="FILE", help="File to write; - for standard output.")
+        Path | None,
+        typer.Option(
+            "--output-file",
+            metavar="FILE",
+            help="File to write; - for standard output. For a file, --output is the format of the summary.",
+        ),
     ] = None
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False
 

@@ -35,7 +35,12 @@ _OPTIONAL = ("QUOTA", "MAX/TOPIC", "THROTTLED", "BEFORE", "REQUESTED")
 
 
 def recommend(
-    capacity: Annotated[float, typer.Option(metavar="N", help="Capacity of the controller, in mutations per second.")],
+    capacity: Annotated[
+        float,
+        typer.Option(
+            metavar="N", help="Mutations per second that the controller can carry out, as `capacity` measures."
+        ),
+    ],
     reserve: Annotated[
         float,
         typer.Option(metavar="SHARE", help="Share of the capacity reserved for elections, failures and exempt users."),

@@ -143,7 +143,8 @@ def gateway(*, kafka: TargetOptions) -> None:
 
     Clients connect to the gateway instead of the brokers, which still authenticate them. The gateway forwards their
     requests; those that create, grow or delete topics wait for their decision first. It prints `ready HOST:PORT` when
-    clients can connect.
+    clients can connect. Clients on other machines need gateway.advertised_host; gateway.when_silent says whether
+    changes fail or proceed while enforce does not respond.
 
     Examples:
       mutation-quota gateway --bootstrap-server broker:9092
@@ -177,10 +178,10 @@ def dashboard(*, kafka: KafkaOptions) -> None:
 def run(*, kafka: KafkaOptions) -> None:
     """Run everything at once.
 
-    Prints the address of the page, which shows it live, and a line of totals every five seconds.
+    Prints the URL of a live dashboard, and totals every five seconds.
 
-    Without a server: starts a broker, the jobs, the page, a gateway and five tenants that send requests. With
-    --bootstrap-server (kafka.bootstrap_servers): the jobs and the page only. Ctrl-C stops everything.
+    Without a server, it starts a broker, the jobs, the dashboard, a gateway and five tenants that send requests. With
+    --bootstrap-server (kafka.bootstrap_servers), it starts the jobs and the dashboard only. Ctrl-C stops everything.
 
     Examples:
       mutation-quota run

@@ -35,8 +35,8 @@ def run_apply(settings: Settings, *, once: bool) -> None:
             pattern = settings.applier.topic_pattern
             if "{user}" not in pattern:
                 _log.warning(
-                    "any user may create, grow and delete the topics that match applier.topic_pattern %s, other users' "
-                    "among them; {user} in it confines each user to names of their own",
+                    "any user may create, grow and delete all topics that match applier.topic_pattern %s, also other "
+                    "users'; {user} in the pattern restricts each user to their own names",
                     pattern,
                 )
             with counted(endpoint, settings, stats, ApplierMetrics(settings, stats), health):

@@ -166,7 +166,7 @@ class GatewayStats:
         if entity not in self._logged:
             self._logged.add(entity)
             _log.warning(
-                "%s: the brokers have a controller_mutation_rate of their own, which charges the same mutations again; "
+                "%s: the brokers have a controller_mutation_rate, too, which charges the same mutations again; "
                 "altering it through the gateway moves it to the quota log",
                 entity,
             )

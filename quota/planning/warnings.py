@@ -95,7 +95,7 @@ _LEAST = 1 / 3600
 
 
 def rate_warning(rate: float) -> str | None:
-    """Return why a rate (mutations/s) is probably a slip; None for a usual one."""
+    """Return why a rate (mutations/s) is probably a typo; None for a usual one."""
     if rate > _MOST:
         return f"{rate:g} mutations/s are more than a controller does, so this limits nobody"
     if rate < _LEAST:

@@ -109,8 +109,7 @@ def pull(
 
     Writes a file for quotas apply. With --apply, the quotas in the log get the cluster's rates and keep the options
     that brokers do not have; a quota that the cluster does not have is removed, unless it is in shadow mode. Scheduled
-    changes stay. --output is the format of the changes, or of the summary that is printed if --output-file names a
-    file.
+    changes stay. With --apply, --output is the format of the changes.
 
     Examples:
       mutation-quota quotas pull --output-file quotas.yaml

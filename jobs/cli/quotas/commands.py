@@ -82,7 +82,7 @@ def alter(
         typer.Option("--for", metavar="DURATION", help="How long the change lasts, such as 1h. Default: for good."),
     ] = None,
     comment: Comment = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Set even a rate that is probably a slip.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Set even a rate that is probably a typo.")] = False,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,

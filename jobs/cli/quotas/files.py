@@ -193,8 +193,7 @@ def export(
     """Write all quotas to a file.
 
     The file is YAML for quotas apply. With --format kafka-configs it is a list of kafka-configs.sh commands, which set
-    the same quotas on a broker. --output is the format of the summary that is printed if --output-file names a file;
-    quotas describe prints the quotas as data.
+    the same quotas on a broker. quotas describe prints the quotas as data.
 
     Examples:
       mutation-quota quotas export --output-file quotas.yaml

@@ -81,8 +81,8 @@ def _partitions(topic: dict[str, Any], validated: TopicResponse, context: Gatewa
     elif context.default_partitions is None:
         _log.warning(
             "a client may not describe the configs of its topic, so the brokers' default number of partitions "
-            "(num.partitions) is not known, and gateway.default_partitions=%d is charged until they tell it to another "
-            "client; set it to that number",
+            "(num.partitions) is not known, and gateway.default_partitions=%d is charged until another client "
+            "learns it from them; set it to that number",
             context.assumed_partitions,
         )
         context.default_partitions = context.assumed_partitions

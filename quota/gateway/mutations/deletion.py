@@ -1,7 +1,7 @@
 """DeleteTopics, by names or by ids: a topic costs the partitions that it has.
 
 The cluster cannot validate a deletion. What it would reject is answered, or forwarded if it is rejected whatever
-happens meanwhile: a topic may be created, grow or be made again at any moment. Topics to be deleted are forwarded by
+happens meanwhile: a topic may be created, grow or be recreated at any moment. Topics to be deleted are forwarded by
 their ids, so that the topic that was charged is deleted, and no later one of its name.
 """
 

@@ -40,7 +40,7 @@ from quota.records.request import TopicMutation
 _MAX_ADDITIONS = 10_000
 """The maximum number of partitions that a request may add. A KRaft controller writes at most as many records for a
 request, one for each partition, and fails only after it has placed all of them."""
-_MADE_AGAIN = "the topic was made again since its growth was charged, so it was not grown; retry"
+_RECREATED = "the topic was recreated after its growth was charged, so it was not grown; retry"
 
 
 def check_growth(request: ClientRequest, context: GatewayContext, clock: Callable[[], int]) -> Check:
@@ -80,7 +80,7 @@ def check_growth(request: ClientRequest, context: GatewayContext, clock: Callabl
 def grow(
     request: ClientRequest, admitted: list[Charged], context: GatewayContext, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
-    """Grow topics that were not made again since they were charged; return the cluster's response."""
+    """Grow topics that were not recreated since they were charged; return the cluster's response."""
     names = [mutation.topic.name for mutation in admitted]
     present = {topic.name: topic for topic in (yield from describe(context.recent, now, names=names)).topics}
     left, results = [], []
@@ -89,7 +89,7 @@ def grow(
         if NO_ID in {topic_id, mutation.topic.topic_id} or topic_id == mutation.topic.topic_id:
             left.append(mutation)
         else:
-            results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
+            results.append(mutation.rejection(ErrorCode.REQUEST_TIMED_OUT, _RECREATED))
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
     if left:
         message = request.reduced([mutation.requested for mutation in left], now)

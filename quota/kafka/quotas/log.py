@@ -226,8 +226,8 @@ class QuotaLog:
             self._first[number] = first
             _log.warning(
                 "the records of %s before offset %d were deleted, and not by compaction: quotas that only they set are "
-                "forgotten, at the latest by the next start; set cleanup.policy=compact on the topic, and set again "
-                "what quotas describe lacks",
+                "lost, at the next start at the latest; set cleanup.policy=compact on the topic, and set the quotas "
+                "again that quotas describe does not list",
                 self._name,
                 first,
             )

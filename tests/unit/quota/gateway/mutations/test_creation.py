@@ -112,7 +112,7 @@ def test_a_hidden_default_has_the_cost_in_the_settings(play, caplog):
     for name in ("hidden", "hidden-2"):
         assert costs(on.mutate(19, 7, creation(topic(name, -1)))) == {name: 6}
     (warning,) = caplog.messages
-    assert "gateway.default_partitions=6 is charged until they tell it to another client" in warning
+    assert "gateway.default_partitions=6 is charged until another client learns it" in warning
 
 
 @pytest.mark.parametrize("version", [4, 7])

@@ -193,7 +193,7 @@ def test_a_topic_that_is_made_again_while_its_growth_is_decided_does_not_grow(pl
     on.decide()
     (answer,) = on.answers()
     assert errors(answer) == {"a": 7, "b": 0}
-    text = "the topic was made again since its growth was charged, so it was not grown; retry"
+    text = "the topic was recreated after its growth was charged, so it was not grown; retry"
     assert [result["errorMessage"] for result in answer["results"] if result["name"] == "a"] == [text]
     assert on.cluster.topics["a"][1] == partitions
 
