@@ -15,6 +15,7 @@ from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, MutationQuotaError
+from quota.planning.quota_file import read_quota_file
 from quota.records.quota_log import Window
 from quota.settings import load_settings
 from quota.whatif.effects import Period
@@ -120,6 +121,17 @@ def test_the_example_of_the_page_is_what_the_command_prints(tmp_path):
     assert [line.strip() for line in done.stdout.splitlines() if line.strip()] == [
         line.strip() for line in said.splitlines() if line.strip()
     ]
+
+
+def test_the_presets_of_the_page_are_a_valid_quota_file_with_the_published_numbers(tmp_path):
+    (presets,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "presets.yaml").write_text(presets)
+    done = run("quotas", "validate", "presets.yaml", "--fail-on-warning", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    published = [int(number) for number in re.findall(r"^\| (\d+) in 5 minutes \|", PAGE, re.MULTILINE)]
+    quotas = [record.quota for record in read_quota_file(presets.encode(), "presets.yaml")]
+    assert [round(quota.rate * 300) for quota in quotas] == published
+    assert [(quota.burst, quota.max_request_mutations) for quota in quotas] == [(most, most) for most in published]
 
 
 def test_the_log_that_is_shipped_as_an_example_is_what_its_program_writes():
