@@ -104,7 +104,7 @@ class Channel:
         try:
             self._pipeline.take(data)
             if self._rewriter.has_named and self._failure is None:
-                self._failure = ChannelError("broker_back", "its port is that of a broker again")
+                self._failure = ChannelError("broker_back", "the broker of its port responds again")
             self._check_end()
         finally:
             self._flush()

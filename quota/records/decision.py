@@ -77,7 +77,7 @@ class Repeat(msgspec.Struct, frozen=True):
     decision_id: str
     """id of the earlier decision, which admitted the same request"""
     topics: Int32
-    """number of leading topics that are not charged again; of these, such as exceed the limit are rejected as before"""
+    """number of leading topics that are not charged again; those that exceed the limit are rejected again"""
 
 
 class Withdrawal(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class Withdrawal(msgspec.Struct, frozen=True):
     decision_id: str | None = None
     """id of the decision that charged the withdrawn request; null if none is remembered"""
     mutations: float = 0.0
-    """charge that was given back, as far as it does not exceed the burst [mutations]"""
+    """charge that was given back, up to the burst [mutations]"""
 
 
 class BucketBefore(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -96,9 +96,9 @@ class BucketBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     tokens: float
-    """K as it was written last; the burst for a full bucket [mutations]"""
+    """K when it was last written; the burst for a full bucket [mutations]"""
     updated_at: Int64 | None
-    """T, the time at which it was written; null if it never was, or not since its reset: it is full [epoch ms]"""
+    """T, the time at which it was last written; null if it was never written, or was reset: it is full [epoch ms]"""
     quota: Positive
     """Q that the bucket was last used with [mutations/s]"""
     burst: Positive
@@ -106,11 +106,11 @@ class BucketBefore(msgspec.Struct, frozen=True, omit_defaults=True):
     max_debt_ms: DebtMs | None = None
     """bound on debt that the bucket was last used with; null for none [ms]"""
     changed_at: Int64 | None = None
-    """time from which the bucket has had the decision's quota, from T on; null if it had the same before [epoch ms]"""
+    """time after T from which the decision's quota applies; null if the quota has not changed since T [epoch ms]"""
     set_back_to: Int64 | None = None
-    """time that T became, because the clock that had set it was set back; null if it was not [epoch ms]"""
+    """T as corrected, because the clock that wrote it had been set back; null if it had not [epoch ms]"""
     reset_at: Int64 | None = None
-    """time of the operator's reset that filled the bucket; null if none did since T [epoch ms]"""
+    """time of an operator's reset since T, which filled the bucket; null for none [epoch ms]"""
 
     def late_ms(self, now: int) -> int:
         """Return the time by which a request at `now` (epoch ms) is before T: it gains no tokens, and waits longer."""
@@ -191,9 +191,9 @@ class Decision(msgspec.Struct, frozen=True):
     withdraws: Withdrawal | None = None
     """what was given back, if the record withdraws an earlier request; null for a request"""
     max_request_mutations: TopicLimit | None = None
-    """most that one topic may cost by the quota; null for no limit [mutations]"""
+    """most mutations that the quota allows for one topic; null for no limit [mutations]"""
     unrecorded: Int32 = 0
-    """topics that a gateway has rejected without a decision since the client's last request, as it knew the debt"""
+    """number of topics that a gateway, which knew the debt, has rejected without a decision since the last request"""
 
     def __post_init__(self) -> None:
         for name, answer in (("shadow", self.shadow), ("observed", self.observed)):

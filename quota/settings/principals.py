@@ -73,7 +73,7 @@ def _parsed(replacement: str, pattern: re.Pattern[str]) -> _Replacement:
     while at < len(replacement):
         match = _REPLACEMENT.match(replacement, at)
         if match is None:
-            raise ValueError(f"principal rules: {replacement!r} has a $ or a \\ that stands for nothing")
+            raise ValueError(f"principal rules: {replacement!r} has a $ or a \\ without a meaning")
         escaped, digits, text = match.groups()
         at = match.end()
         if digits:  # $12 is the first group and a 2 where there are fewer than twelve
