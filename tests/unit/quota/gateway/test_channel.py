@@ -236,7 +236,7 @@ class TestEnds:
         """It gets the answer; the brokers of these tests have port 19092."""
         on = play()
         on.channel.stand_in(port)
-        with pytest.raises(ChannelError, match="that of a broker again") if is_ended else nullcontext():
+        with pytest.raises(ChannelError, match="the broker of its port responds again") if is_ended else nullcontext():
             on.exchange(3, 12, metadata("a"))
         assert len(on.answers()) == 1
 
