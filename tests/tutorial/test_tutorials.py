@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobs.installation import jars_folder
-from jobs.sandbox.broker import Broker, free_port
+from jobs.sandbox.broker import free_port
+from tests.support.broker import documented_acls, secure_broker
 from tests.support.checkout import CHECKOUT
 from tests.support.waiting import until
 from tests.unit.docs.test_commands_on_pages import calls, problem
@@ -219,9 +219,18 @@ def test_each_command_of_first_rejection_prints_what_the_page_says_and_the_next_
 
 @pytest.fixture
 def cluster(base_settings, tmp_path):
-    """The address of a cluster that knows nothing of this project."""
-    with Broker(tmp_path / "cluster", jars_folder(base_settings.broker.jars)) as broker:
-        yield broker.address
+    """A cluster with SCRAM users that knows nothing of this project, and the files of the page in the test's folder."""
+    acls, of_topics = documented_acls(), ("CREATE", "DESCRIBE", "DELETE", "DESCRIBE_CONFIGS")
+    with secure_broker(tmp_path / "cluster", base_settings.broker.jars) as secured:
+        for user in ("quota", "team-a"):
+            secured.add_user(user, f"{user}-secret")
+        for principal in ("enforce", "audit", "gateway", "operator"):
+            secured.allow("quota", acls[principal])
+        secured.allow("quota", [("TOPIC", "mutation-", "PREFIXED", operation) for operation in of_topics])
+        secured.allow("team-a", [("TOPIC", "team-a-", "PREFIXED", operation) for operation in of_topics])
+        (tmp_path / "quota.password").write_text("quota-secret")
+        (tmp_path / "ca.pem").symlink_to(secured.authority.path)
+        yield secured.address
 
 
 @pytest.mark.nightly
@@ -232,10 +241,12 @@ def test_each_command_of_adopt_prints_what_the_page_says(cluster, tmp_path):
     program = f'mutation-quota() {{ {sys.executable} -u -m jobs "$@"; }}'
     replaced = {
         "cat > mutation-quota.toml": f"{program}\ncat > mutation-quota.toml",
-        'bootstrap_servers = "kafka-1:9092"': f'bootstrap_servers = "{cluster}"',
-        "19092=kafka-1:9092": f"{gateway}={cluster}",
+        "19092=kafka-1:9093": f"{gateway}={cluster}",
+        "test-kafka-1:9093": cluster,
+        "kafka-1:9093": cluster,
         "127.0.0.1:19092": f"127.0.0.1:{gateway}",
         "9599": str(metrics),
+        "--partitions 10000": "--partitions 50",
         # The first decision of a young JVM may take longer than the default on a busy machine.
         "metrics.port=0 gateway": "metrics.port=0 --set gateway.decision_timeout_seconds=60 gateway",
     }

@@ -1,9 +1,5 @@
 """The manifests for Strimzi: fields that exist, the documented ACLs and topics, and names that find each other."""
 
-import re
-from collections import defaultdict
-from itertools import pairwise
-
 import jsonschema
 import kubernetes_validate
 import pytest
@@ -12,6 +8,7 @@ import yaml
 from quota.kafka.topics.preparation import replicated
 from quota.kafka.topics.specs import topic_specs
 from quota.settings import load_settings
+from tests.support.broker import documented_acls
 from tests.support.checkout import CHECKOUT
 from tests.unit.conf.chart import container, of_kind, pod, read_settings, rendered, secrets_of
 
@@ -80,20 +77,6 @@ def test_each_field_of_a_manifest_exists(manifest):
         assert manifest["metadata"]["labels"] == {"strimzi.io/cluster": "my-cluster"}
 
 
-def documented_acls():
-    """Return what the security model grants: for each principal, (type, name, pattern, operation)."""
-    security = (CHECKOUT / "docs/explanation/security.md").read_text()
-    group = re.search(r'^group="(.*)"$', security, re.MULTILINE)[1]
-    granted = defaultdict(set)
-    for principal, operations, rest in re.findall(r'^acl (\w+) "?([\w ]+?)"? (-.*|\$group)', security, re.MULTILINE):
-        words = rest.replace("$group", group).partition("#")[0].split()
-        pattern = "prefix" if "prefixed" in words else "literal"
-        for option, name in pairwise(words):
-            if option in {"--topic", "--group"}:
-                granted[principal] |= {(option[2:], name, pattern, operation) for operation in operations.split()}
-    return granted
-
-
 @pytest.mark.parametrize(
     ("user", "principals"),
     [("enforce", ["enforce", "audit"]), ("gateway", ["gateway"]), ("operator", ["operator", "status"])],
@@ -102,12 +85,17 @@ def test_a_user_has_the_permissions_of_the_security_model(user, principals):
     """But no topics of users, and `operator` writes to the quota topic alone."""
     acls = named("KafkaUser")[f"mutation-quota-{user}"]["spec"]["authorization"]["acls"]
     given = {
-        (acl["resource"]["type"], acl["resource"]["name"], acl["resource"]["patternType"], operation)
+        (acl["resource"]["type"], acl["resource"]["name"], acl["resource"]["patternType"], operation.lower())
         for acl in acls
         for operation in acl["operations"]
     }
-    expected = set().union(*(documented_acls()[principal] for principal in principals))
-    assert given == {acl for acl in expected if acl[1] != "mutation-requests."}
+    expected = {
+        (kind.lower(), name, {"LITERAL": "literal", "PREFIXED": "prefix"}[pattern], operation.replace("_", "").lower())
+        for principal in principals
+        for kind, name, pattern, operation in documented_acls()[principal]
+        if name != "mutation-requests."
+    }
+    assert given == expected
 
 
 def test_the_topics_are_those_that_the_jobs_would_create():
