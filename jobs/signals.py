@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -24,6 +24,9 @@ INTERRUPTED = 130
 
 _GRACE_SECONDS = 1.0
 """The maximum time for which a call of a library, such as librdkafka's wait for a broker, may delay the handler."""
+
+_CANCEL_SECONDS = 10.0
+"""The maximum time for which a call may delay it after it was cancelled."""
 
 _AGAIN_SECONDS = 0.1
 """The time between a lost interrupt and the next one [s]."""
@@ -50,6 +53,7 @@ class _State:
 
     stop: threading.Event | None = None
     killable: Killable | None = None
+    cancel: Callable[[], object] | None = None
     handled = 0
     """The number of signals that were handled."""
 
@@ -115,6 +119,27 @@ def killing_on_signal(killable: Killable) -> Iterator[None]:
 
 
 @contextmanager
+def cancelling_on_signal(cancel: Callable[[], object]) -> Iterator[None]:
+    """Call a function, on another thread, when a signal interrupts the block: it ends the call of a library.
+
+    The error of that call becomes a `KeyboardInterrupt`.
+    """
+    if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
+        yield
+        return
+    before, _State.cancel = _State.cancel, cancel
+    handled = _State.handled
+    try:
+        yield
+    except Exception:
+        if _State.stop is None and _State.handled > handled:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        _State.cancel = before
+
+
+@contextmanager
 def _handler() -> Iterator[None]:
     """Handle signals inside the block, also if they were ignored, as in the background of a shell."""
     previous = {number: signal.signal(number, _on_signal) for number in _SIGNALS}
@@ -155,10 +180,18 @@ def _exit_if_stuck(signals: int) -> None:
     before = _State.handled
     while numbers := os.read(signals, _MAX_SIGNALS):
         interrupts = _only_interrupts(numbers[0])
-        time.sleep(_GRACE_SECONDS)
+        time.sleep(_CANCEL_SECONDS if interrupts and _cancel() else _GRACE_SECONDS)
         if interrupts and _State.handled == before and _only_interrupts(numbers[0]):
             os._exit(INTERRUPTED)
         before = _State.handled
+
+
+def _cancel() -> bool:
+    """Cancel the call of a library, and return whether there is one. No frame of a thread may keep its objects."""
+    cancel = _State.cancel
+    if cancel is not None:
+        cancel()
+    return cancel is not None
 
 
 def _only_interrupts(number: int) -> bool:

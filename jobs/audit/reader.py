@@ -2,9 +2,9 @@
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import duckdb
@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem
 
 from jobs.audit.tables import TableSpec, TableStore, open_known
+from jobs.signals import cancelling_on_signal
 from jobs.storage.stored_files import one_line
 from jobs.storage.whole_file import whole_file
 from quota.errors import MutationQuotaError
@@ -142,9 +143,15 @@ def bounded_duckdb(memory: str = _MEMORY) -> Iterator[duckdb.DuckDBPyConnection]
         db.execute(f"SET memory_limit = '{memory}'")
         db.execute("SET temp_directory = $folder", {"folder": folder})
         try:
-            yield db
+            with cancelling_on_signal(partial(_interrupt, db)):
+                yield db
         except duckdb.OutOfMemoryException as error:  # it says what it needs, and how full the folder is
             raise MutationQuotaError(f"too many rows for the memory and the disk: {one_line(str(error))}") from None
+
+
+def _interrupt(db: duckdb.DuckDBPyConnection) -> None:
+    with suppress(duckdb.ConnectionException):  # it is closed meanwhile
+        db.interrupt()
 
 
 def to_datetime(epoch_ms: int) -> datetime:

@@ -59,6 +59,31 @@ try:
 except KeyboardInterrupt:  # the signal came before the call
     exit_interrupted()
 """
+QUERYING = """
+import tempfile
+from pathlib import Path
+import pyarrow as pa
+from jobs.audit.reader import bounded_duckdb
+from jobs.signals import exit_interrupted, watch_interrupts
+watch_interrupts()
+tempfile.tempdir = str(Path(__file__).parent)
+
+def batches():
+    print("ready", flush=True)
+    yield pa.record_batch({"n": [1]})
+
+def query():
+    with bounded_duckdb() as db:
+        db.register("few", pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), batches()))
+        rows = db.sql("FROM few, range(1_000_000) a, range(1_000_000) b WHERE hash(n * a.range * b.range) = 1")
+        HOW
+
+try:
+    query()
+except KeyboardInterrupt:
+    exit_interrupted()
+"""
+"""A command that queries a temporary database for hours."""
 HANDLING = """
 import signal
 import time
@@ -137,6 +162,13 @@ def test_a_signal_ends_a_command_silently(tmp_path, code, printed, how):
 )
 def test_a_command_ends_silently_whenever_it_is_interrupted(tmp_path, code):
     assert interrupt(tmp_path, code, signal.SIGINT) == (130, "", "")
+
+
+@pytest.mark.parametrize("how", ["rows.fetchall()", "next(rows.to_arrow_reader(1))"])
+def test_a_query_is_cancelled_and_its_temporary_folder_removed(tmp_path, how):
+    """DuckDB calls the handler in some of its functions, whose error hides the interrupt, and in others never."""
+    assert interrupt(tmp_path, QUERYING.replace("HOW", how), signal.SIGINT) == (130, "", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
 def test_a_handler_of_a_service_is_unchanged(tmp_path):
