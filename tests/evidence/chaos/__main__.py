@@ -7,6 +7,7 @@ from pathlib import Path
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
 from tests.evidence.chaos.brokers import Failure, run_brokers
+from tests.evidence.chaos.clients import run_clients
 from tests.evidence.chaos.kills import Killer
 from tests.evidence.chaos.run import EACH, ONE, kill_all, verdict_of
 from tests.evidence.chaos.steps import AuditStep, Step
@@ -37,12 +38,14 @@ class Size:
     """Rounds of failures of brokers; 0 for one kill and one cut-off leader."""
     store_kills: int
     """Kills of a job on S3."""
+    client_kills: int
+    """Kills of a job while clients wait for its decisions."""
     fill_seconds: float
     """Time of full disks."""
 
 
-FULL = Size(EACH, rounds=2, kills=100, broker_rounds=3, store_kills=20, fill_seconds=240.0)
-SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=1, fill_seconds=5.0)
+FULL = Size(EACH, rounds=2, kills=100, broker_rounds=3, store_kills=20, client_kills=20, fill_seconds=240.0)
+SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=1, client_kills=1, fill_seconds=5.0)
 
 
 def _play(options, folder, notify):
@@ -69,6 +72,20 @@ def _store(folder, size, notify):
         "compactions": tally.compactions,
         "start_seconds": _median(tally.starts),
         **_checked(verdict, BROKER_CHECKS),
+    }
+
+
+def _clients(folder, size, notify):
+    report = run_clients(folder, size.client_kills, notify)
+    assert not report.wrong, "; ".join(report.wrong)
+    return {
+        "kills": size.client_kills,
+        **{name: report.total(name) for name in ("calls", "undecided", "given_up", "found_done")},
+        "steps": {name: report.steps[name] for name in ("created", "grown", "deleted")},
+        "decisions": report.decisions,
+        "withdrawn": report.withdrawn,
+        "repeats": report.repeats.total(),
+        "charged_minus_made": report.charged_minus_made,
     }
 
 
@@ -131,7 +148,13 @@ def _median(values):
     return sorted(values)[len(values) // 2] if values else None
 
 
-SECTIONS = {"brokers": _brokers, "store": _store, "job": _job, "surroundings": _surroundings}
+SECTIONS = {
+    "brokers": _brokers,
+    "store": _store,
+    "clients": _clients,
+    "job": _job,
+    "surroundings": _surroundings,
+}
 
 
 if __name__ == "__main__":

@@ -38,15 +38,16 @@ def kill_all(killer, kinds, rounds, kills):
 def verdict_of(settings, log, notify, acknowledged=None, options=()):
     """Let the job finish, have another one answer the same requests undisturbed, and compare the answers."""
     notify("the job finishes what is there")
-    _finish(settings, log, *options, with_audit=True)
+    finish(settings, log, *options, with_audit=True)
     undisturbed = undisturbed_of(settings)
     notify("another one answers the same requests undisturbed")
-    _finish(undisturbed, log, *options, with_audit=False)
+    finish(undisturbed, log, *options, with_audit=False)
     notify("comparing")
     return verdict_on(gather(settings, undisturbed), acknowledged)
 
 
-def _finish(settings, log, *options, with_audit):
+def finish(settings, log, *options, with_audit):
+    """Decide what is there, in a job of its own."""
     job = Job(settings, log, "--once", *options, with_audit=with_audit)
     try:
         code = job.finish(_FINISH_SECONDS)

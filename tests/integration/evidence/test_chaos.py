@@ -36,6 +36,12 @@ def test_each_kind_of_failure_happened_once(results):
     assert results["surroundings"]["fills"] > 0
 
 
+def test_clients_that_give_up_are_charged_for_what_exists(results):
+    clients = results["clients"]
+    assert (clients["kills"], clients["charged_minus_made"]) == (1, 0)
+    assert min(clients["withdrawn"], clients["steps"]["created"]) > 0
+
+
 @pytest.mark.parametrize("section", ["job", "brokers", "store"])
 def test_requests_were_decided_meanwhile(results, section):
     verdict = results[section]

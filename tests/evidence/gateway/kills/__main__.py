@@ -78,7 +78,7 @@ def under_kills(where: Ground, job: DeploymentSession, size: Size, seed: int, no
         query = stack.enter_context(query_of(job))
         gateway = start_gateway(settings, log, *given)
         clients = [
-            Client(number, gateway.port, protocol(), where.trusting(), lambda: over, seed, _PREFIX)
+            Client(number, [gateway.port], protocol(), lambda: over, seed, _PREFIX, tls=where.trusting())
             for number in range(_CLIENTS)
         ]
         try:

@@ -5,9 +5,11 @@ import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 
+from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
 from quota.wire.protocol import Protocol
 from tests.evidence.gateway.requests import CREATE, DELETE, GROW, Request, create, delete, grow
@@ -23,6 +25,8 @@ _DONE = {CREATE: 36, GROW: 37, DELETE: 3}
 _THROTTLED, _TIMED_OUT = 89, 7
 """The answers after which a step is tried again."""
 _RETRY_SECONDS = 0.2
+_UNDECIDED = "no decision on this mutation in"
+"""The beginning of the message of a request that was written and not decided in time, which a client may give up."""
 
 
 @dataclass
@@ -35,6 +39,8 @@ class Tally:
     throttled: int = 0
     undecided: int = 0
     """Calls answered with error 7: there was no decision, or the broker did not know the topic yet."""
+    given_up: int = 0
+    """Creations that were requested and not decided, and that were not tried again."""
     found_done: int = 0
     """Steps that a retry found done by an earlier attempt."""
     longest_ms: int = 0
@@ -51,20 +57,28 @@ class Client(threading.Thread):
     def __init__(  # noqa: PLR0913, PLR0917
         self,
         number: int,
-        port: int,
+        ports: Sequence[int],
         protocol: Protocol,
-        tls: ssl.SSLContext,
         is_over: Callable[[], bool],
         seed: int,
         prefix: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+        limit_ms: int = LIMIT_MS,
+        gives_up: float = 0.0,
     ) -> None:
-        """Take the prefix of the names of its topics."""
+        """Take the prefix of the names of its topics, and the share of undecided creations that it gives up.
+
+        It connects to the ports in turn.
+        """
         super().__init__(name=f"client-{number}", daemon=True)  # if one hangs, the program still ends
         self._id = f"client-{number}"
-        self._address = ("127.0.0.1", port)
+        self._ports = cycle(ports)
         self._protocol = protocol
         self._prefix = prefix
         self._tls = tls
+        self._limit_ms = limit_ms
+        self._gives_up = gives_up
         self._is_over = is_over
         self._chance = random.Random(seed + number)
         self._client: WireClient | None = None
@@ -76,16 +90,17 @@ class Client(threading.Thread):
         while not self._is_over():
             name = f"{self._prefix}{self._id}-{number}"
             number += 1
-            self._step(create("created", 7, new_topic(name, self._chance.randint(1, 3))), name)
+            if not self._step(create("created", 7, new_topic(name, self._chance.randint(1, 3))), name):
+                continue
             if self._chance.random() < 0.7:
                 self._step(grow("grown", 3, (name, self._chance.randint(4, 6))), name)
             if self._chance.random() < 0.7:
                 self._step(delete("deleted", 6, name), name)
         self._disconnect()
 
-    def _step(self, request: Request, name: str) -> None:
-        """Send a request until the topic is in the requested state."""
-        done, request = request.name, request.with_fields(timeoutMs=LIMIT_MS)
+    def _step(self, request: Request, name: str) -> bool:
+        """Send a request until the topic is in the requested state; return whether it is."""
+        done, request = request.name, request.with_fields(timeoutMs=self._limit_ms)
         while True:
             answer = self._call(request)
             if answer is None:
@@ -97,15 +112,21 @@ class Client(threading.Thread):
                 self.tally.steps[done] += 1
                 self.tally.answers[done, name] = code
                 self.tally.found_done += code != 0
-                return
+                return True
             if code == _THROTTLED:
                 self.tally.throttled += 1
                 time.sleep(answer["throttleTimeMs"] / 1000)
             elif code == _TIMED_OUT:
                 self.tally.undecided += 1
+                self._disconnect()  # the next attempt may be at another gateway
+                is_undecided = str(result.get("errorMessage")).startswith(_UNDECIDED)
+                if request.key == CREATE and is_undecided and self._chance.random() < self._gives_up:
+                    self.tally.given_up += 1
+                    return False
+                time.sleep(_RETRY_SECONDS)
             else:
                 self.tally.wrong.append(f"{name} was not {done}: error {code} {result['errorMessage']}")
-                return
+                return False
 
     def _call(self, request: Request) -> Message | None:
         """Return the answer, or None if the connection was lost; note how long it took."""
@@ -113,11 +134,11 @@ class Client(threading.Thread):
         started = time.monotonic()
         try:
             if self._client is None:
-                self._client = WireClient(self._address, self._protocol, self._id, self._tls)
-                self._client.socket.settimeout(LIMIT_MS / 1000 + _SLACK_SECONDS)
+                self._client = WireClient((HOST, next(self._ports)), self._protocol, self._id, self._tls)
+                self._client.socket.settimeout(self._limit_ms / 1000 + _SLACK_SECONDS)
             return request.call(self._client)
         except TimeoutError:
-            self.tally.wrong.append(f"{self._id} waited longer than its {LIMIT_MS} ms")
+            self.tally.wrong.append(f"{self._id} waited longer than its {self._limit_ms} ms")
             self._disconnect()
         except (OSError, MutationQuotaError):
             self.tally.broken += 1

@@ -1,7 +1,7 @@
 """Checks of the cluster and the decisions after the clients have ended."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from quota.kafka.reading import read_topic
@@ -36,7 +36,7 @@ class Report:
     paid_twice: Counter[str] = field(default_factory=Counter)
     """Topics that were charged more than once for the same, by operation."""
     charged_minus_made: int = 0
-    """The mutations that were charged, without those withdrawn, less those that the clients' steps have made."""
+    """The partitions that were charged, without those withdrawn, and not made; or made, and not charged."""
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -61,9 +61,9 @@ def check(settings: Settings, tallies: list[Tally], prefix: str) -> Report:
     """
     report = Report(tallies, wrong=[fault for tally in tallies for fault in tally.wrong])
     admitted = _admitted(settings, report, prefix)
-    check_charges(report, admitted, {(_OPERATIONS[done], name) for tally in tallies for done, name in tally.answers})
     topics = admin_of(settings).list_topics(timeout=_SECONDS).topics
     standing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
+    check_charges(report, admitted, standing)
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)
     for tally in tallies:
@@ -94,17 +94,20 @@ def _admitted(settings: Settings, report: Report, prefix: str) -> _Admitted:
     return admitted
 
 
-def check_charges(report: Report, admitted: _Admitted, done: Collection[tuple[Operation, str]]) -> None:
-    """Note what was charged more than once, or without one of the steps that the clients have done."""
+def check_charges(report: Report, admitted: _Admitted, standing: Mapping[str, int]) -> None:
+    """Note what was charged more than once, or for what was not made, or not at all; `standing` are the partitions."""
     paid: Counter[tuple[Operation, str, object]] = Counter()
+    unmade = Counter({name: -partitions for name, partitions in standing.items()})
     for (operation, name), topics in admitted.items():
         report.repeats[operation.name] += sum(free for _, free in topics)
         charged = [topic for topic, free in topics if not free]
         paid.update((operation, name, topic.count) for topic in charged)
-        made = charged[0].partitions if charged and (operation, name) in done else 0
-        report.charged_minus_made += sum(topic.partitions for topic in charged) - made
-    if report.charged_minus_made:
-        report.wrong.append(f"{report.charged_minus_made} mutations were charged for what was not made")
+        partitions = sum(topic.partitions for topic in charged)
+        unmade[name] += -partitions if operation is Operation.DELETE_TOPICS else partitions
+    for name, partitions in unmade.items():
+        if partitions:
+            report.charged_minus_made += abs(partitions)
+            report.wrong.append(f"{partitions} partitions of {name} were charged and do not exist")
     for (operation, name, _), times in paid.items():
         if times > 1:
             report.paid_twice[operation.name] += 1

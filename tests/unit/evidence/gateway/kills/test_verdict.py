@@ -51,17 +51,42 @@ def test_a_client_that_got_a_topic_undecided_is_detected(done, name, wrong):
 
 
 @pytest.mark.parametrize(
-    ("operation", "free", "wrong"),
-    [(DELETE, [False], 0), (DELETE, [False, True], 0), (DELETE, [False, False], 2), (CREATE, [False, False], 2)],
+    ("operation", "count", "free", "wrong"),
+    [
+        (CREATE, None, [False, True], 0),
+        (CREATE, None, [False, False], 2),
+        (GROW, 5, [False, True], 0),
+        (GROW, 5, [False, False], 2),
+        (DELETE, None, [False, True], 0),
+        (DELETE, None, [False, False], 2),
+    ],
 )
-def test_a_second_charge_is_detected(operation, free, wrong):
+def test_a_second_charge_is_detected(operation, count, free, wrong):
+    """Of two partitions, by a request that was repeated."""
     report = Report([Tally()])
-    check_charges(report, {(operation, "a"): [(topic("a", 2), is_free) for is_free in free]}, {(operation, "a")})
+    standing = {} if operation is DELETE else {"a": 2}
+    created = {(CREATE, "a"): [(topic("a", 2), False)]} if operation is DELETE else {}
+    check_charges(report, created | {(operation, "a"): [(topic("a", 2, count), is_free) for is_free in free]}, standing)
     assert (len(report.wrong), report.charged_minus_made) == (wrong, wrong)
 
 
-def test_a_charge_for_what_was_not_made_is_detected():
-    """a was created with two partitions, and its growth by three was not done."""
+@pytest.mark.parametrize(
+    ("charged", "standing", "differences"),
+    [
+        ([(CREATE, 2), (GROW, 3)], {"a": 5}, []),
+        ([(CREATE, 2), (GROW, 3)], {"a": 2}, [3]),
+        ([(CREATE, 2), (GROW, 3)], {}, [5]),
+        ([(CREATE, 2), (DELETE, 2)], {}, []),
+        ([(CREATE, 2), (DELETE, 2)], {"a": 2}, [-2]),
+        ([], {"a": 2, "b": 1}, [-2, -1]),
+    ],
+)
+def test_a_charge_for_what_does_not_exist_and_a_topic_without_a_charge_are_detected(charged, standing, differences):
     report = Report([Tally()])
-    check_charges(report, ADMITTED, {(CREATE, "a")})
-    assert report.wrong == ["3 mutations were charged for what was not made"]
+    admitted = {(operation, "a"): [(topic("a", partitions), False)] for operation, partitions in charged}
+    check_charges(report, admitted, standing)
+    assert report.wrong == [
+        f"{partitions} partitions of {name} were charged and do not exist"
+        for name, partitions in zip("ab", differences, strict=False)
+    ]
+    assert report.charged_minus_made == sum(map(abs, differences))
