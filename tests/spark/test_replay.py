@@ -120,7 +120,8 @@ def _check_decision(entry: Entry, expected: Expected, decision: dict[str, Any], 
     repeats = decision["repeats"] and (decision["repeats"]["decision_id"], decision["repeats"]["topics"])
     assert repeats == expected.repeats, where
     withdraws = decision["withdraws"] and decision["withdraws"]["decision_id"]
-    assert (withdraws, decision["withdraws"] is not None) == (expected.withdraws, "withdraws" in entry.request), where
+    assert withdraws == expected.withdraws, where
+    assert (decision["withdraws"] is not None) == entry.request.get("withdraws", False), where
     low, high = expected.throttle_ms
     throttle = decision["controller_throttle_ms"]
     assert low <= throttle <= high, where

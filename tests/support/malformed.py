@@ -21,21 +21,23 @@ _BUCKET_BEFORE = {
 }
 _CHANGE = {"effective_at": 129_600_000, "altered_by": "ops", "comment": "peak"}
 
+_REQUEST = {
+    "request_id": "r",
+    "operation": "CREATE_TOPICS",
+    "api_version": 7,
+    "topics": [{"name": "t", "partitions": 2, **_TOPIC}],
+    "user": "alice",
+    "client_id": "app",
+    "validate_only": False,
+    "request_throttle_ms": 1,
+    "purgatory_ms": 1,
+    "apply": True,
+    "expires_at": 253_402_300_799_999,
+}
+
 RECORDS: dict[str, dict[str, Any]] = {
-    "request": {
-        "request_id": "r",
-        "operation": "CREATE_TOPICS",
-        "api_version": 7,
-        "topics": [{"name": "t", "partitions": 2, **_TOPIC}],
-        "user": "alice",
-        "client_id": "app",
-        "validate_only": False,
-        "request_throttle_ms": 1,
-        "purgatory_ms": 1,
-        "apply": True,
-        "expires_at": 253_402_300_799_999,
-        "observed": _OBSERVED,
-    },
+    "request": {**_REQUEST, "observed": _OBSERVED},
+    "withdrawal": {**_REQUEST, "withdraws": True, "validate_only": True},
     "decision": {
         **DECISION_RECORD,
         "topics": [{**DECISION_RECORD["topics"][0], **_TOPIC}],
@@ -45,6 +47,7 @@ RECORDS: dict[str, dict[str, Any]] = {
         "repeats": {"decision_id": "mutation-requests-1-5", "topics": 1},
         "observed": _OBSERVED,
         "bucket_before": _BUCKET_BEFORE,
+        "withdraws": {"decision_id": "mutation-requests-1-5", "mutations": 3.0},
     },
     "dead letter": {"error": "topics: missing", "value": "{}", "timestamp": 5, "source": _SOURCE},
     "result": {
@@ -70,7 +73,12 @@ RECORDS: dict[str, dict[str, Any]] = {
     },
     "removal": {"entity": {"client-id": "app"}, "controller_mutation_rate": None, "cancelled": True, **_CHANGE},
     "reset": {"bucket": {"user": "alice", "client-id": "app"}, **_CHANGE},
-    "callback": {"callback": {"class": "a.B", "configs": {"x": "1"}}, "altered_configs": ["x"], **_CHANGE},
+    "callback": {
+        "callback": {"class": "a.B", "configs": {"x": "1"}},
+        "altered_configs": ["x"],
+        "cancelled": False,
+        **_CHANGE,
+    },
     "cluster": {"cluster": {"topics": {"t": [1, None]}}, **_CHANGE},
     "position": {"0": {"offset": 5, "maybe_until": 7}},
 }

@@ -19,8 +19,20 @@ _PARTITIONS = 3
 _GAPS = st.sampled_from([0, 0, 1, 40, 400, 3000, 20_000, -1, -700, -5000])
 """Times from one record to the next, ms; a negative one is a step back of the clock."""
 
+_BAD_WITHDRAWALS = [
+    b'{"request_id": "r", "user": "alice", "operation": "CREATE_TOPICS", "api_version": 7, '
+    b'"topics": [{"name": "t0", "partitions": 1}], "withdraws": %s}' % rest
+    for rest in (
+        b"true",
+        b'1, "validate_only": true',
+        b'{}, "validate_only": true',
+        b'true, "validate_only": true, "observed": {"at": 1700000000000, "error_codes": [0]}',
+        b'true, "validate_only": true, "expires_at": -1',
+    )
+]
 _BAD = st.one_of(
     st.sampled_from([None, b"", b"[" * 200, b'{"request_id": "r"}', b'{"request_id": 5, "half', b"\xff{}"]),
+    st.sampled_from(_BAD_WITHDRAWALS),
     st.binary(min_size=1, max_size=8).map(lambda some: b"\x00" + some),
 )
 _OPERATIONS = [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
@@ -82,6 +94,10 @@ _BEFORE_ALL = {
 
 _WITHDRAWN = {"withdraws": True, "validate_only": True}
 _LATER = {"expires_at": 4_102_444_800_000}
+_EXPIRED = {"expires_at": START, "apply": False}
+"""The time limit of a request that its sender would carry out, and that has passed; an applier's would be invalid."""
+_ASKED = {"withdraws": False, "validate_only": False}
+"""Makes a withdrawal the request that it withdraws, which comes after it, or again."""
 
 _AGAIN = st.builds(
     _Again,
@@ -91,6 +107,7 @@ _AGAIN = st.builds(
         + [_WITHDRAWN] * 4
         + [_LATER] * 2
         + [_WITHDRAWN | _LATER]
+        + [_EXPIRED, _WITHDRAWN | _EXPIRED, _ASKED, _WITHDRAWN | {"request_id": "s"}]
         + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]
     ),
     st.sampled_from([{}] * 6 + [{"partitions": 20}, {"configs": {"retention.ms": "1"}}]),

@@ -3,6 +3,7 @@
 import json
 import unicodedata
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,12 +14,19 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
-from quota.records.decision import read_decision
+from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.levels import ResolvedRequest, levels
-from quota.records.quota_log import Window, read_quota_log_record
+from quota.records.quota_log import (
+    CallbackRecord,
+    ClusterRecord,
+    QuotaRecord,
+    ResetRecord,
+    Window,
+    read_quota_log_record,
+)
 from quota.records.record import BEGINNING
-from quota.records.request import read_request
+from quota.records.request import MutationRequest, read_request
 from quota.text import format_tags, legible, quoted
 from quota.whatif.simulation import simulate
 from tests.support.factories import DECISION_RECORD, read_result, record, request_json, timeline
@@ -26,6 +34,7 @@ from tests.support.malformed import RECORDS, all_malformed
 
 READERS = {
     "request": read_request,
+    "withdrawal": read_request,
     "decision": read_decision,
     "dead letter": read_dead_letter,
     "quota": read_quota_log_record,
@@ -34,6 +43,23 @@ READERS = {
     "callback": read_quota_log_record,
     "cluster": read_quota_log_record,
 }
+
+
+@pytest.mark.parametrize(
+    ("record_type", "kinds"),
+    [
+        (MutationRequest, ["request", "withdrawal"]),
+        (Decision, ["decision"]),
+        (DeadLetter, ["dead letter"]),
+        (QuotaRecord, ["quota", "removal"]),
+        (ResetRecord, ["reset"]),
+        (CallbackRecord, ["callback"]),
+        (ClusterRecord, ["cluster"]),
+    ],
+)
+def test_the_records_that_become_malformed_have_all_fields(record_type, kinds):
+    fields = {field.encode_name for field in msgspec.structs.fields(record_type)}
+    assert set().union(*(RECORDS[kind] for kind in kinds)) == fields
 
 
 @pytest.mark.parametrize("kind", READERS)
