@@ -50,6 +50,7 @@ _DEDUPLICATION = [
 @st.composite
 def _requests(draw) -> Mapping[str, object]:
     operation, strict = draw(st.sampled_from(_OPERATIONS))
+    expires_at = draw(st.sampled_from([None, None, None, START]))  # which has passed
     costs = draw(st.lists(st.sampled_from([0, 1, 3, 20, 80, 700]), min_size=1, max_size=4))
     request = {
         "request_id": draw(st.sampled_from(["r", "s", "t"])),
@@ -58,6 +59,8 @@ def _requests(draw) -> Mapping[str, object]:
         "operation": operation,
         "api_version": strict - draw(st.sampled_from([0, 0, 1])),
         "validate_only": draw(st.sampled_from([False] * 7 + [True])),
+        "expires_at": expires_at,
+        "apply": None if expires_at is None else False,  # an applier's is a dead letter then
         "request_throttle_ms": draw(st.sampled_from([0, 0, 250])),
         "purgatory_ms": draw(st.sampled_from([0, 0, 100])),
         "topics": [{"name": f"t{number}", "partitions": cost} for number, cost in enumerate(costs)],
@@ -94,8 +97,6 @@ _BEFORE_ALL = {
 
 _WITHDRAWN = {"withdraws": True, "validate_only": True}
 _LATER = {"expires_at": 4_102_444_800_000}
-_EXPIRED = {"expires_at": START, "apply": False}
-"""The time limit of a request that its sender would carry out, and that has passed; an applier's would be invalid."""
 _ASKED = {"withdraws": False, "validate_only": False}
 """Makes a withdrawal the request that it withdraws, which comes after it, or again."""
 
@@ -107,7 +108,7 @@ _AGAIN = st.builds(
         + [_WITHDRAWN] * 4
         + [_LATER] * 2
         + [_WITHDRAWN | _LATER]
-        + [_EXPIRED, _WITHDRAWN | _EXPIRED, _ASKED, _WITHDRAWN | {"request_id": "s"}]
+        + [_ASKED, _WITHDRAWN | {"request_id": "s"}]
         + [{"request_id": "s"}, {"purgatory_ms": 100}, {"api_version": 0}]
     ),
     st.sampled_from([{}] * 6 + [{"partitions": 20}, {"configs": {"retention.ms": "1"}}]),
