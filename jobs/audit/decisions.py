@@ -9,6 +9,7 @@ from datetime import date
 import duckdb
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from msgspec.structs import replace
 from pyspark.sql.types import TimestampType
@@ -21,6 +22,7 @@ from quota.errors import NotFound
 from quota.explanation.explanation import Explanation, explain
 from quota.explanation.explanation_text import summarize
 from quota.records.decision import Decision, Outcome
+from quota.records.entity import Tags
 from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.settings import Settings
@@ -61,6 +63,8 @@ class Selection:
     """The end of the period, exclusive [epoch ms]."""
     reason: Reason | None = None
     """Of the rejected ones, only those of this reason, also in shadow."""
+    bucket: Tags | None = None
+    """Only those charged to the bucket with these tags."""
     unrecorded: bool = False
     """Only those before which a gateway has rejected topics of the client without a decision."""
 
@@ -71,6 +75,11 @@ class Selection:
             condition &= ds.field("user") == self.user
         if self.client_id is not None:
             condition &= ds.field("client_id") == self.client_id
+        if self.bucket is not None:
+            condition &= ds.field("user_tag") == self.bucket.user
+            condition &= ds.field("client_tag") == self.bucket.client_id
+            for tag, value in self.bucket.more:
+                condition &= pc.map_lookup(ds.field("more_tags"), query_key=pa.scalar(tag), occurrence="first") == value
         if self.rejected:
             admitted, shadow = Outcome.ADMITTED.value, ds.field("shadow", "outcome")
             condition &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))

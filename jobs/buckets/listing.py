@@ -1,9 +1,10 @@
-"""Lists buckets, by audited decisions or the checkpoint: who shares each, and its tokens when last charged and now."""
+"""Lists and describes buckets, by audited decisions or the checkpoint: who shares each, and its tokens now."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
+from typing import TypeVar
 
 import pyarrow.dataset as ds
 
@@ -15,12 +16,14 @@ from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.stored_files import check_store, stored_files
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
 from quota.records.entity import Tags
-from quota.records.levels import Limit
+from quota.records.levels import Limit, Resolution
 from quota.records.quota_log import Quota, Window
 from quota.records.record import BEGINNING, Source
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
-from schemas.documents.quotas import Buckets, ListedBucket
+from schemas.documents.quotas import Buckets, DescribedBucket, ListedBucket
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,53 @@ def list_buckets(
     Without the audit's table, or with `from_checkpoint`, they are those of the newest finished batch of the enforcing
     query, for which Spark is started. All jobs may run at the same time.
     """
+
+    def select(saved: Iterable[SavedBucket], as_of: int | None) -> Buckets:
+        return select_buckets(saved, selection, clock(), settings.quota.window, as_of=as_of)
+
+    return _read(settings, select, from_checkpoint=from_checkpoint)
+
+
+def find_bucket(settings: Settings, tags: Tags) -> SavedBucket | None:
+    """Return a bucket as `list_buckets` finds it; None if it was never charged."""
+    return _read(settings, lambda saved, _: next((bucket for bucket in saved if bucket.bucket == tags.key), None))
+
+
+def describe_bucket(
+    saved: SavedBucket | None, resolution: Resolution, now: int, mutations: int | None, window: Window
+) -> DescribedBucket:
+    """Return what a client may do now (epoch ms), by its quota at this time and its bucket, None if never charged."""
+    limit = resolution.limit
+    if limit is None:
+        return DescribedBucket(at=now, mutations=mutations)
+    quota, bucket = limit.quota, None
+    if saved is not None and (resolution.reset_at is None or resolution.reset_at <= saved.T):
+        bucket = Bucket(saved.K, saved.T, Quota(saved.rate, saved.burst, saved.max_debt_ms))
+    burst, tokens = window.burst(quota.rate, quota.burst), tokens_at(now, bucket, limit, window)
+    stored = bucket.tokens if bucket else tokens
+    paid_in_ms = None if mutations is None else throttle_ms(tokens - mutations, stored, quota.rate)
+    return DescribedBucket(
+        at=now,
+        bucket=dict(resolution.tags.items()),
+        quota=quota,
+        tokens=tokens,
+        burst=burst,
+        debt_ends_in_ms=throttle_ms(tokens, stored, quota.rate) if in_debt(tokens, stored) else 0,
+        mutations=mutations,
+        fits_in_ms=paid_in_ms if mutations is not None and mutations <= burst else None,
+        paid_in_ms=paid_in_ms,
+    )
+
+
+def _read(
+    settings: Settings, read: Callable[[Iterable[SavedBucket], int | None], T], *, from_checkpoint: bool = False
+) -> T:
+    """Return the result of `read` on all buckets and the time of the newest audited decision (epoch ms)."""
     if not from_checkpoint:
         with suppress(MissingTable):
             table = open_table(settings, DECISIONS)
             with read_errors(settings):
-                as_of, window = table.newest("timestamp"), settings.quota.window
-                return select_buckets(_audited(table), selection, clock(), window, as_of=as_of)
+                return read(_audited(table), table.newest("timestamp"))
     check_store(settings)
     files = stored_files(settings)
     checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
@@ -140,7 +184,7 @@ def list_buckets(
         raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
     from jobs.buckets.store import read_stored  # noqa: PLC0415 it imports Spark
 
-    return read_stored(settings, lambda saved: select_buckets(saved, selection, clock(), settings.quota.window))
+    return read_stored(settings, lambda saved: read(saved, None))
 
 
 def _audited(table: AuditTable) -> Iterator[SavedBucket]:

@@ -1,6 +1,8 @@
-"""`mutation-quota buckets`: listing, resetting and exporting buckets."""
+"""`mutation-quota buckets`: listing, describing, resetting and exporting buckets."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -17,15 +19,20 @@ from jobs.cli.options import (
     parse_effective_at,
     parse_pair,
 )
-from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.changes import prepare_quota_topic, sign
+from jobs.cli.output import OutputOptions, labelled, print_text
+from jobs.cli.quotas.changes import prepare_quota_topic, read_log, sign
+from jobs.cli.quotas.resolve import find_quota
 from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
+from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings
-from quota.text import format_tags, format_time, plural
-from schemas.documents.quotas import ResetBuckets
+from quota.text import describe_sharing, format_duration, format_tags, format_time, format_tokens, plural, quoted
+from schemas.documents.quotas import DescribedBucket, ResetBuckets
+
+_HOUR_MS = 3_600_000
+_MOST_USERS = 10
 
 _COLUMNS: Columns = {
     "BUCKET": "bucket",
@@ -85,6 +92,88 @@ def list_buckets(
     output.print_found(listing, table, items="buckets", none=none, selected=not selection.is_all)
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
+
+
+def describe(
+    user: User = None,
+    client: Client = None,
+    mutations: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Also tell when N mutations (partitions) fit.")
+    ] = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Show what a client may do now, and when a number of mutations fits.
+
+    Takes the quota that applies to the user and client-id now, the tokens of its bucket, who else was charged to it in
+    the last hour, and the changes that are scheduled. Reads the quota topic, and the bucket as `buckets list` does.
+
+    Examples:
+      mutation-quota buckets describe --user alice
+      mutation-quota buckets describe --user alice --client app --mutations 500 -o json
+    """
+    settings = kafka.read()
+    log = read_log(settings)
+    resolution, scheduled = find_quota(settings, log, user or ANONYMOUS, client or NO_CLIENT_ID, log.now)
+    from msgspec.structs import replace
+
+    from jobs.audit.decisions import Selection
+    from jobs.audit.tables import MissingTable
+    from jobs.audit.usage import top_usage
+    from jobs.buckets.listing import describe_bucket, find_bucket
+
+    tags = resolution.tags
+    saved = find_bucket(settings, tags) if resolution.limit else None
+    document = describe_bucket(saved, resolution, log.now, mutations, settings.quota.window)
+    document = replace(document, scheduled=[change.record(change.moment) for change in scheduled])
+    with suppress(MissingTable):
+        if resolution.limit:
+            charged = Selection(bucket=tags, start=log.now - _HOUR_MS)
+            usage = top_usage(settings, charged, "client" if tags.user else "user", "admitted", _MOST_USERS)
+            document = replace(document, users=usage.top)
+
+    def text() -> None:
+        for label, line in _described(document):
+            print(labelled(label, line))
+        for change in scheduled:
+            print(labelled("Scheduled", f"{change.entity} {change}"))
+
+    output.print(document, text)
+
+
+def _described(described: DescribedBucket) -> Iterator[tuple[str, str]]:
+    if described.quota is None or described.tokens is None:
+        yield "Now", "unlimited: no quota applies"
+        return
+    yield "Bucket", describe_sharing(described.bucket or {})
+    yield "Quota", str(described.quota)
+    left, burst = format_tokens(described.tokens), f"{described.burst:,.10g}"
+    if described.debt_ends_in_ms:
+        ends = format_time(described.at + described.debt_ends_in_ms)
+        wait = format_duration(described.debt_ends_in_ms)
+        yield "Now", f"none, in debt with {left} tokens: strict clients are admitted again in {wait}, at {ends}"
+    else:
+        yield "Now", f"{left} mutations without a debt, of at most {burst}"
+    if described.mutations is not None and described.paid_in_ms is not None:
+        yield f"{described.mutations:,}", _fitting(described, described.mutations, described.paid_in_ms)
+    total = sum(usage.admitted for usage in described.users)
+    shares = (
+        f"{quoted(usage.client_id or usage.user or '')} {usage.admitted / total:.0%}"
+        for usage in described.users
+        if total
+    )
+    if total:
+        yield "Last hour", f"{plural(total, 'mutation')}, of {', '.join(shares)}"
+
+
+def _fitting(described: DescribedBucket, mutations: int, paid_in_ms: int) -> str:
+    at = "now" if not paid_in_ms else f"in {format_duration(paid_in_ms)}, at {format_time(described.at + paid_in_ms)}"
+    limit = described.quota.topic_limit if described.quota else mutations
+    split = f", and a topic may cost at most {limit:,} of them" if mutations > limit else ""
+    if described.fits_in_ms is None:
+        return f"more than the burst of {described.burst:,.10g}: made as soon as admitted, paid off {at}{split}"
+    return f"fit {at}{split}"
 
 
 def reset(

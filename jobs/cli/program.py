@@ -102,8 +102,13 @@ SECTIONS: Mapping[str, Mapping[str, Command | Group]] = {
             },
         ),
         "buckets": Group(
-            "List, reset and export token buckets.",
-            {"list": buckets.list_buckets, "reset": buckets.reset, "export": buckets.export},
+            "List, describe, reset and export token buckets.",
+            {
+                "list": buckets.list_buckets,
+                "describe": buckets.describe,
+                "reset": buckets.reset,
+                "export": buckets.export,
+            },
         ),
         "callback": Group(
             "Show and change the quota callback (KIP-257).",

@@ -7,6 +7,7 @@ from quota.planning.cluster import Note, RateDifference
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackSetting, Quota, QuotaRecord
 from quota.timeline.timeline import Level
+from schemas.documents.records import Usage
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
@@ -237,6 +238,31 @@ class Buckets(msgspec.Struct, frozen=True):
     """The number of further buckets that --limit left out."""
     as_of: int | None
     """The time of the newest decision in the audit's table, epoch ms; null for buckets of the checkpoint."""
+
+
+class DescribedBucket(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `buckets describe`: what a client may do now; tokens are partition mutations, times epoch ms."""
+
+    at: int
+    bucket: dict[str, str] | None = None
+    """The tags of the bucket (KIP-257); null if no quota applies to the client."""
+    quota: Quota | None = None
+    tokens: float | None = None
+    """K now; null without a quota."""
+    burst: float | None = None
+    debt_ends_in_ms: int = 0
+    """The time until a strict request is admitted; 0 without debt."""
+    mutations: int | None = None
+    """The mutations that were asked for; null if none were."""
+    fits_in_ms: int | None = None
+    """The time until the bucket has as many tokens; null if its burst is less, without a quota, or if not asked for."""
+    paid_in_ms: int | None = None
+    """The time until they are paid off if they are made as soon as they are admitted, also those beyond the burst."""
+    users: list[Usage] = []
+    """Those who were charged in the last hour, the most first: the client-ids of a user's bucket, the users of others.
+    Empty without the audit."""
+    scheduled: list[QuotaRecord] = []
+    """The scheduled changes of the quotas that may apply."""
 
 
 class ResetBuckets(msgspec.Struct, frozen=True):

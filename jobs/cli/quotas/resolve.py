@@ -1,6 +1,7 @@
 """`mutation-quota quotas resolve`: shows the quota that applies to a client, and why."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from jobs.cli.options import At, Client, KafkaOptions, User, parse_time
 from jobs.cli.output import OutputOptions, labelled, print_warnings
@@ -15,10 +16,14 @@ from quota.records.levels import Resolution
 from quota.records.levels import levels as entity_levels
 from quota.records.quota_log import LIMIT_CONFIG, Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
+from quota.settings import Settings
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, quoted
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import Level
 from schemas.documents.quotas import ResolvedQuota
+
+if TYPE_CHECKING:
+    from quota.kafka.quotas.log import QuotaLog
 
 
 def resolve(
@@ -43,17 +48,9 @@ def resolve(
     settings = kafka.read()
     log = read_log(settings)
     moment = log.now if requested_at is None else requested_at
-    try:
-        resolution = resolve_quota(user_name, client_id, moment, log.quotas, Policy.of(settings))
-    except BadRecord as error:
-        raise MutationQuotaError(
-            f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
-        ) from None
+    resolution, scheduled = find_quota(settings, log, user_name, client_id, moment)
     print_warnings(_warnings(user, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
-
-    shown = {resolution.entity, *(level for level, _ in entity_levels(user_name, client_id))}
-    scheduled = [change for change in log.timeline.scheduled(moment) if change.entity in shown]
     document = resolved_quota(resolution, levels, settings.quota.window, moment, scheduled)
 
     def text() -> None:
@@ -64,6 +61,20 @@ def resolve(
             print(labelled("Scheduled", f"{change.entity} {change}"))
 
     output.print(document, text)
+
+
+def find_quota(
+    settings: Settings, log: "QuotaLog", user: str, client_id: str, at: int
+) -> tuple[Resolution, list[QuotaChange]]:
+    """Return the quota of a client at a time (epoch ms), and the later changes of its levels."""
+    try:
+        resolution = resolve_quota(user, client_id, at, log.quotas, Policy.of(settings))
+    except BadRecord as error:
+        raise MutationQuotaError(
+            f"requests of user {quoted(user)} with client-id {quoted(client_id)} become dead letters: {error}"
+        ) from None
+    shown = {resolution.entity, *(level for level, _ in entity_levels(user, client_id))}
+    return resolution, [change for change in log.timeline.scheduled(at) if change.entity in shown]
 
 
 def _warnings(user: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]) -> list[str]:

@@ -3,12 +3,14 @@
 import msgspec
 import pytest
 
-from jobs.buckets.listing import BucketSelection, list_buckets, select_buckets, to_listed
+from jobs.buckets.listing import BucketSelection, describe_bucket, list_buckets, select_buckets, to_listed
 from jobs.buckets.saved import SavedBucket
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import MutationQuotaError
-from quota.records.entity import Tags
-from quota.records.quota_log import Window
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.levels import Limit, Resolution
+from quota.records.quota_log import Quota, Window
+from quota.records.record import BEGINNING
 from tests.support.tables import DAY, HOUR, decision, write_tables
 
 NOW = 1_795_266_000_000
@@ -34,6 +36,28 @@ def test_a_bucket_in_debt_says_when_that_ends_and_when_it_is_full():
     assert (row.bucket, row.tokens, row.updated_at, row.rate) == (ALICE, -60.0, NOW - 7000, 5.0)
     assert (row.tokens_now, row.burst, row.in_debt) == (-25.0, 55.0, True)
     assert (row.debt_ends_in_ms, row.full_in_ms) == (5000, 16_000)
+
+
+@pytest.mark.parametrize(
+    ("saved", "options", "expected"),
+    [
+        # -60 and 7 s of 5/s later -25: 5 s to zero; 45 more are 14 s, and 500 are more than the burst of 55.
+        (DEBT, {}, (-25.0, 5000, 14_000, 14_000)),
+        (DEBT, {"mutations": 500}, (-25.0, 5000, None, 105_000)),
+        (DEBT, {"mutations": None}, (-25.0, 5000, None, None)),
+        # Since 3 s at 10/s: -60, -40 after 4 s, and -10; the burst is 110.
+        (DEBT, {"rate": 10.0, "since": NOW - 3000}, (-10.0, 1000, 5500, 5500)),
+        (DEBT, {"reset_at": NOW - 1000}, (55.0, 0, 0, 0)),
+        (DEBT, {"reset_at": NOW - 8000}, (-25.0, 5000, 14_000, 14_000)),
+        (None, {}, (55.0, 0, 0, 0)),
+    ],
+)
+def test_a_bucket_says_when_mutations_fit_by_the_quota_of_now(saved, options, expected):
+    given = {"mutations": 45, "rate": 5.0, "since": BEGINNING, "reset_at": None} | options
+    limit = Limit(Quota(given["rate"]), given["since"])
+    resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), given["reset_at"])
+    row = describe_bucket(saved, resolution, NOW, given["mutations"], WINDOW)
+    assert (row.tokens, row.debt_ends_in_ms, row.fits_in_ms, row.paid_in_ms) == expected
 
 
 def test_a_clock_behind_that_of_the_broker_neither_adds_nor_removes_tokens():

@@ -111,6 +111,7 @@ PRINTING = {
     "quotas pull": ["--apply", "--dry-run"],
     "quotas drift": [],
     "buckets list": [],
+    "buckets describe": ["--user", EVIL, "--client", EVIL, "--mutations", "7"],
     "callback describe": [],
     "status": [],
     "explain": ["--last"],
@@ -124,7 +125,9 @@ PRINTING = {
     "backtest": [],
     "recommend": ["--capacity", "100"],
 }
-OF_KAFKA = {name for name in PRINTING if name.startswith(("quotas", "callback"))} - {"quotas validate"}
+OF_KAFKA = {name for name in PRINTING if name.startswith(("quotas", "callback", "buckets describe"))} - {
+    "quotas validate"
+}
 FILES = {"observe import", "quotas export"}
 """Commands that print a file."""
 
