@@ -52,7 +52,7 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(CLASSES) $(S3_SERVER) ## all but the nightly tests, three at a time; 8 min, 10 the first time
+test: setup $(CLASSES) $(S3_SERVER) $(PEERS) ## all but the nightly tests, three at a time; 8 min, 10 the first time
 	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
@@ -61,13 +61,13 @@ test-unit: setup ## tests that need no JVM; 2 min
 test-spark: setup $(CLASSES) ## transforms and streams of files, on Spark; a few minutes
 	@$(BIN)/pytest tests/spark
 
-test-integration: setup $(CLASSES) $(S3_SERVER) ## the jobs with a real broker and Delta; 5 min
+test-integration: setup $(CLASSES) $(S3_SERVER) $(PEERS) ## the jobs with a real broker and Delta; 5 min
 	@$(BIN)/pytest $(PARALLEL) tests/integration tests/readme
 
 test-yarn: setup $(YARN_JARS) ## the package on YARN, as in `make nightly`; 5 min
 	@$(BIN)/pytest -m nightly tests/yarn
 
-compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; needs Go and Node.js; 10 min a release
+compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; 10 min a release
 	@for release in $(KAFKA_RELEASES); do \
 		$(MAVEN) dependency:copy-dependencies@broker -Dkafka.version=$$release \
 			-Djars.dir=$(CURDIR)/.jars/releases/$$release >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }; \
@@ -76,7 +76,7 @@ compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway wi
 		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.gateway.conformance >/dev/null || exit 1; \
 	done
 
-nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## the long forms of tests and evidence; needs Go and Node.js; hours
+nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## the long forms of tests and evidence; needs Go; hours
 	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
 	@$(BIN)/pytest $(PARALLEL) -m "hypothesis and not nightly" --hypothesis-profile nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
@@ -86,6 +86,9 @@ nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## 
 	@$(BIN)/python -m tests.evidence.gateway.kills
 	@$(BIN)/python -m tests.evidence.gateway.conformance
 	@$(BIN)/python -m tests.evidence.peers
+	@for release in $(KAFKA_RELEASES); do \
+		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.peers --only kafka-python franz-go >/dev/null || exit 1; \
+	done
 
 ##@ evidence
 
@@ -95,7 +98,7 @@ bench: setup ## latency and throughput, into docs; 15 to 25 min
 conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
 	@$(BIN)/python -m tests.evidence.conformance --out docs/evidence
 
-gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; needs Go and Node.js; minutes
+gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
 	@$(BIN)/python -m tests.evidence.gateway.conformance --out docs/evidence/gateway
 
 gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min
@@ -200,6 +203,7 @@ $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 	$(call copy_jars,dependency:copy@yarn)
 
 $(PEERS): conf/jvm/peers.xml | $(JARS)
+	@echo "copying Kafka's own tests into .jars/peers (74 MB)"
 	@$(subst pom.xml,peers.xml,$(MAVEN)) dependency:copy-dependencies >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 

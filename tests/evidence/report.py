@@ -8,6 +8,7 @@ and first values of its rows.
     {{table kills.steps}}                    a table with a column for each key of the first row
     {{table kills.steps | step | count:,d = kills}}
                                              these columns only, each with its format and heading
+    {{each suites}} ... {{end}}              the lines between, for each row of a list, with paths that begin at the row
 
 The rows of a table are a list of objects, or an object of objects whose keys are the first column (its key is `name`),
 or an object of single values (the keys are `name` and `value`). `python -m tests.evidence.report TEMPLATE JSON`
@@ -24,6 +25,7 @@ from typing import Any, Self
 
 NOTHING = "-"
 _FIELD = re.compile(r"\{\{(.+?)\}\}")
+_EACH = re.compile(r"\{\{each (\S+)\}\}\n(.*?)\{\{end\}\}\n", re.DOTALL)
 _TABLE = "table "
 _THREE_DIGITS = 100
 
@@ -34,7 +36,8 @@ class TemplateError(Exception):
 
 def render(template: str, results: Mapping[str, Any]) -> str:
     """Return a template with its fields replaced."""
-    return _FIELD.sub(lambda field: _replaced(field[1].strip(), results), template)
+    repeated = _EACH.sub(lambda block: "".join(render(block[2], row) for row in _listed(block[1], results)), template)
+    return _FIELD.sub(lambda field: _replaced(field[1].strip(), results), repeated)
 
 
 def write(results: Mapping[str, Any], template: Path, page: Path) -> None:
@@ -65,6 +68,13 @@ def shown(value: Any, form: str = "") -> str:
         case str() | int() | float():
             return format(value, form)
     raise TemplateError(f"a {type(value).__name__} is not a single value")
+
+
+def _listed(path: str, results: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    try:
+        return _rows(_at(path, results))
+    except (LookupError, TypeError, ValueError, TemplateError) as error:
+        raise TemplateError(f"{{{{each {path}}}}}: {error}") from error
 
 
 def _replaced(field: str, results: Mapping[str, Any]) -> str:

@@ -71,6 +71,8 @@ class StandIn:
         self._answering = threading.Event()
         self._answering.set()
         self.delay_seconds = 0.0
+        self.follows = False
+        """Whether it reads the quotas before each decision."""
         self.taken = 0
         """The number of records that were read."""
         self.requests = []
@@ -139,6 +141,8 @@ class StandIn:
             self._producer.poll(0)
 
     def _decide(self, record):
+        if self.follows:
+            self.read_quotas()
         resolved = resolve(record, self._quotas, Policy.of(self._settings))
         if isinstance(resolved, DeadLetter):
             return resolved, self._settings.topics.dead_letters

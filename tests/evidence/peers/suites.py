@@ -41,6 +41,7 @@ class SpawnedService:
 FRANZ_GO = "v1.22.2"
 _FRANZ_GO = "github.com/twmb/franz-go"
 _SHOWN = 400
+_LOG = "tests.log"
 _SECONDS = 3600
 _LOG4J = """\
 appender.console.type=Console
@@ -127,15 +128,16 @@ def compiled(folder: Path) -> list[str]:
 
 
 def in_java(
-    java: Sequence[str], selected: Sequence[str], log: Path, opener: int | None, notify: Notify
+    java: Sequence[str], selected: Sequence[str], folder: Path, opener: int | None, notify: Notify
 ) -> list[Outcome]:
     """Run classes or methods of tests, at brokers or at the gateways that the program at the port `opener` opens."""
     environment = dict(os.environ) | ({} if opener is None else {"PEERS_GATEWAYS": str(opener)})
+    log = folder / _LOG
     outcomes = []
     with (
         log.open("ab") as errors,
         subprocess.Popen(
-            [*java, *selected], cwd=log.parent, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
+            [*java, *selected], cwd=folder, stdout=subprocess.PIPE, stderr=errors, env=environment, text=True
         ) as process,
     ):
         for line in process.stdout or ():
@@ -147,56 +149,40 @@ def in_java(
     return outcomes
 
 
-def in_python(folder: Path, servers: str, release: str, log: Path, only: str = "") -> list[Outcome]:
+def in_python(folder: Path, servers: str, release: str, only: str = "") -> list[Outcome]:
     """Run kafka-python's integration tests, which its source distribution has, at a cluster of a release of Kafka.
 
     Raises:
         MutationQuotaError: It cannot be installed, or its tests end without results.
     """
-    source, python = folder / f"kafka_python-{KAFKA_PYTHON}", folder / "venv" / "bin" / "python"
-    if not source.exists():
-        _run([sys.executable, "-m", "venv", str(python.parents[1])])
-        pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        _run(
-            [
-                *pip,
-                "download",
-                "--no-deps",
-                "--no-binary",
-                ":all:",
-                "--dest",
-                str(folder),
-                f"kafka-python=={KAFKA_PYTHON}",
-            ]
-        )
-        (archive,) = folder.glob("*.tar.gz")
-        with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
-        _run([*pip, "install", "pytest", "pytest-timeout", f"{source}[lz4,snappy,zstd]"])
-        (source / "test" / "__init__.py").touch()  # it and the next one are not in the distribution
-        (source / "test" / "service.py").write_text(_SERVICE)
-    results = folder / f"{log.stem}.xml"
-    command = [
-        str(python),
-        "-m",
-        "pytest",
-        "-q",
+    source, python = folder / f"kafka_python-{KAFKA_PYTHON}", str(folder / "venv" / "bin" / "python")
+    _run([sys.executable, "-m", "venv", str(folder / "venv")])
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    fetched = ["--no-deps", "--no-binary", ":all:", "--dest", str(folder), f"kafka-python=={KAFKA_PYTHON}"]
+    _run([*pip, "download", *fetched])
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    _run([*pip, "install", "pytest", "pytest-timeout", f"{source}[lz4,snappy,zstd]"])
+    (source / "test" / "__init__.py").touch()  # it and the next one are not in the distribution
+    (source / "test" / "service.py").write_text(_SERVICE)
+
+    log, results = folder / _LOG, folder / "results.xml"
+    known = min(tuple(int(part) for part in release.split(".")[:2]), _KNOWN_TO_KAFKA_PYTHON)
+    version = ".".join([*map(str, known), "0"])
+    variables = {"KAFKA_URI": f"kafka://{servers}", "KAFKA_VERSION": version, "KAFKA_ROOT": str(folder)}
+    tests = [f"test/integration/test_{kind}_integration.py" for kind in ("admin", "consumer", "producer")]
+    options = [
         "--timeout",
         "120",
         "--timeout-method",
         "signal",
         f"--junit-xml={results}",
+        *(["-k", only] if only else []),
     ]
-    tests = [f"test/integration/test_{kind}_integration.py" for kind in ("admin", "consumer", "producer")]
-    known = min(tuple(int(part) for part in release.split(".")[:2]), _KNOWN_TO_KAFKA_PYTHON)
-    variables = {
-        "KAFKA_URI": f"kafka://{servers}",
-        "KAFKA_VERSION": f"{known[0]}.{known[1]}.0",
-        "KAFKA_ROOT": str(folder),
-    }
     with log.open("ab") as output:
         subprocess.run(
-            [*command, *tests, *(["-k", only] if only else [])],
+            [python, "-m", "pytest", "-q", *options, *tests],
             cwd=source,
             env=dict(os.environ) | variables,
             stdout=output,
@@ -217,17 +203,16 @@ def _of_case(case: ET.Element) -> Outcome:
     return Outcome(name, "passed")
 
 
-def in_go(folder: Path, servers: str, log: Path, only: str) -> list[Outcome]:
+def in_go(folder: Path, servers: str, only: str) -> list[Outcome]:
     """Run franz-go's tests of groups and transactions at a cluster.
 
     Raises:
         MutationQuotaError: Go is missing, or the module cannot be fetched.
     """
-    module = folder / "franz-go"
-    if not module.exists():
-        module.mkdir()
-        _run(["go", "mod", "init", "peers"], module)
-        _run(["go", "get", "-t", f"{_FRANZ_GO}/pkg/kgo@{FRANZ_GO}"], module)
+    module, log = folder / "franz-go", folder / _LOG
+    module.mkdir()
+    _run(["go", "mod", "init", "peers"], module)
+    _run(["go", "get", "-t", f"{_FRANZ_GO}/pkg/kgo@{FRANZ_GO}"], module)
     variables = {"KGO_SEEDS": servers, "KGO_TEST_RF": "1", "KGO_TEST_RECORDS": "20000"}
     command = ["go", "test", "-json", "-timeout", "20m", "-run", only, f"{_FRANZ_GO}/pkg/kgo"]
     with log.open("ab") as errors:

@@ -27,6 +27,13 @@ def test_a_field_that_the_results_do_not_have_is_named(field):
         render(f"{{{{{field}}}}}", RESULTS)
 
 
+def test_lines_are_repeated_for_each_row():
+    lines = "{{each kills.steps}}\n{{step}}: {{hit}}\n{{end}}\nof {{kills.count}}"
+    assert render(lines, RESULTS) == "offsets: 1,234\nof 1,270"
+    with pytest.raises(TemplateError, match=r"^\{\{each kills\.none\}\}: "):
+        render("{{each kills.none}}\n{{end}}\n", RESULTS)
+
+
 def test_a_row_is_found_by_its_first_value():
     assert render("{{kills.steps.offsets.hit}} of {{kills.count}}", RESULTS) == "1,234 of 1,270"
 

@@ -18,22 +18,21 @@ from tests.evidence.gateway.conformance.executables import (
     CONNECT_WORKER,
     INSTALLED,
     STREAMS,
-    TOPIC_COMMAND,
     compiled,
     played_in_java,
     streams_jars,
 )
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE
+from tests.evidence.gateway.conformance.librdkafka import LIBRDKAFKA
 from tests.evidence.gateway.conformance.overload import measure_beside_debt
 from tests.evidence.gateway.conformance.program import Observation, Observations, Program, Unavailable
-from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
 from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.support.gateway import protocol
 from tests.support.waiting import until
 
 PAGE = Path(__file__).with_name("page.md.in")
-OFFLINE = (ADMIN_CLIENT, HAND_MADE, TOPIC_COMMAND, LIBRDKAFKA, KAFKA_PYTHON, STREAMS, CONNECT_WORKER)
+OFFLINE = (ADMIN_CLIENT, HAND_MADE, LIBRDKAFKA, STREAMS, CONNECT_WORKER)
 """The programs that need nothing but what is installed."""
 PROGRAMS = (*OFFLINE, *INSTALLED)
 SMOKE_SLOW = 1.5

@@ -1,14 +1,10 @@
-"""Clients in Java, Go, JavaScript and old ones in Python, as programs of their own."""
+"""The programs in Java, of which earlier releases run in JVMs of their own."""
 
 import json
-import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from quota.errors import MutationQuotaError
@@ -18,7 +14,7 @@ from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
 from tests.support.programs import JVM_OPTIONS
 
-_JAVA, _GO, _JAVASCRIPT, _PYTHON = (Path(__file__).parent / name for name in ("java", "go", "javascript", "python"))
+_JAVA = Path(__file__).parent / "java"
 _JARS = CHECKOUT / ".jars" / "clients"
 _OLD_CLIENT = "OldClient.java"
 
@@ -33,7 +29,6 @@ rootLogger.level=WARN
 rootLogger.appenderRef.console.ref=console
 """
 
-_KAFKAJS = "2.2.4"
 _SECONDS = 300
 _REJECTED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 
@@ -103,34 +98,6 @@ def _observed(name: str, command: Sequence[str | Path]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-_building = Lock()
-
-
-def _go_client(name: str, library: str, module: str) -> Program:
-    """Return the program of a client in Go; they are one binary."""
-
-    def play(pair: Sides, first: int) -> Observations:
-        binary = pair.ground.folder / "clients"
-        with _building:
-            if not binary.exists():
-                _run("go", "build", "-trimpath", "-o", str(binary), ".", folder=_GO, failure=MutationQuotaError)
-        return _on_both(pair, [binary, library], first)
-
-    def version() -> str:
-        (release,) = re.findall(rf"{module} (v\S+)", (_GO / "go.mod").read_text())
-        return release
-
-    return _program(name, library, play, version, grows=True)
-
-
-def _kafkajs(pair: Sides, first: int) -> Observations:
-    folder = pair.ground.folder / "kafkajs"
-    folder.mkdir()
-    _run("npm", "install", "--silent", "--no-fund", f"kafkajs@{_KAFKAJS}", folder=folder)
-    script = Path(shutil.copy(_JAVASCRIPT / "kafkajs.js", folder))
-    return _on_both(pair, ["node", script], first)
-
-
 def _java_client(release: str) -> Program:
     """Return the program of a release of Kafka's own clients, in a JVM of its own."""
     prefix = f"java-{release}"
@@ -143,29 +110,9 @@ def _java_client(release: str) -> Program:
         command = ["java", *JVM_OPTIONS.split(), "-Xmx128m", "-cp", jars, str(_JAVA / _OLD_CLIENT), prefix]
         return _on_both(pair, command, first)
 
-    return _program(f"kafka-clients {release}", prefix, play, lambda: release, grows=True)
-
-
-def _run(*command: str, folder: Path, failure: type[MutationQuotaError] = Unavailable) -> None:
-    """Run a command that builds or installs a client.
-
-    Raises:
-        Unavailable: It is missing, or has failed and `failure` is nothing else.
-    """
-    if shutil.which(command[0]) is None:
-        raise Unavailable(f"{command[0]} is not installed")
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise failure(f"{' '.join(command)}: {done.stderr[-2000:]}")
-
-
-def _program(
-    name: str, prefix: str, play: Callable[[Sides, int], Observations], version: Callable[[], str], *, grows: bool
-) -> Program:
-    """Return a program that creates and deletes topics, produces and fetches, and maybe adds partitions."""
-    topics = {"deleted-a": 11, "deleted-b": 1, "data": 1, **({"grown-a": 1, "grown-b": 1} if grows else {})}
+    topics = {"grown-a": 1, "grown-b": 1, "deleted-a": 11, "deleted-b": 1, "data": 1}
     names = {f"{prefix}-{topic}": partitions for topic, partitions in topics.items()}
-    return Program(name, users=4 if grows else 3, play=play, topics=names, version=version)
+    return Program(f"kafka-clients {release}", users=4, play=play, topics=names, version=lambda: release)
 
 
 def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observations:
@@ -180,41 +127,18 @@ def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observat
     return direct, gateway
 
 
-def _python_client(requirement: str, script: str) -> Program:
-    """Return the program of a Python client, which is installed into a virtual environment of its own."""
-    name, _, release = requirement.partition("==")
-    prefix = f"{name}-{release}"
-
-    def play(pair: Sides, first: int) -> Observations:
-        python = pair.ground.folder / prefix / "bin" / "python"
-        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        _run(*pip, requirement, folder=pair.ground.folder)
-        return _on_both(pair, [python, _PYTHON / script, prefix], first)
-
-    return _program(f"{name} {release}", prefix, play, lambda: release, grows=False)
-
-
 _VALIDATED = "`validate_only` through the gateway"
 
 ADMIN_CLIENT = Program(
     "Java AdminClient",
-    users=18,
+    users=12,
     main="AdminCases",
-    topics={"grow-a": 1, "grow-b": 1, "delete-a": 11, "delete-b": 1, "by-id-a": 11, "by-id-b": 1, "denied-grow": 1},
+    topics={"grow-a": 1, "grow-b": 1, "delete-a": 11, "delete-b": 1, "denied-grow": 1},
     differences={
         ("validateOnly, in debt", "validate"): Difference(_VALIDATED, f"validate-b: {_REJECTED}", "validate-b: ok"),
         ("validateOnly, with a full bucket", "create"): Difference(_VALIDATED, f"free-b: {_REJECTED}", "free-b: ok"),
     },
     differing_topics=("free-b",),
-)
-
-TOPIC_COMMAND = Program(
-    "kafka-topics.sh",
-    users=4,
-    main="TopicCommandCases",
-    topics={"sh-grown-a": 1, "sh-grown-b": 1, "sh-deleted-a": 11, "sh-deleted-b": 1},
-    early_ms=10_000,  # a rejected --alter waits for the mute or not: it makes two calls at once
 )
 
 STREAMS = Program(
@@ -230,13 +154,5 @@ CONNECT_WORKER = Program(
     main="ConnectCase",
 )
 
-INSTALLED = (
-    *map(_java_client, ("2.0.1", "2.8.2", "3.9.2", "4.2.2")),
-    _python_client("kafka-python==2.0.2", "kafka_python.py"),
-    *(_python_client(f"aiokafka=={release}", "aiokafka_client.py") for release in ("0.12.0", "0.14.0")),
-    _go_client("franz-go", "franz", "twmb/franz-go"),
-    _go_client("Sarama", "sarama", "IBM/sarama"),
-    _go_client("kafka-go", "kafka-go", "segmentio/kafka-go"),
-    _program("KafkaJS", "kafkajs", _kafkajs, lambda: _KAFKAJS, grows=True),
-)
-"""Clients that are installed or built first."""
+INSTALLED = tuple(map(_java_client, ("2.0.1", "2.8.2", "3.9.2", "4.2.2")))
+"""Earlier releases of Kafka's own clients, which `make clients` copies."""

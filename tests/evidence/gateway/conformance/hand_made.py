@@ -74,7 +74,7 @@ def _cases(pair: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
 
         return play
 
-    special = [_by_id, _pipelined, _automatic, _short_lived, _offered, _mechanisms]
+    special = [_by_id, _pipelined, _automatic, _short_lived, _offered]
     return [authenticated(case) for case in (*versions, *odd, *special)]
 
 
@@ -136,23 +136,15 @@ def _pipelined(client: WireClient, side: Side) -> list[Observation]:
 
 
 def _odd(side: Side) -> list[Request]:
-    present, a = side.topic("odd-present"), side.topic("odd-a")
+    present = side.topic("odd-present")
     own = [{"partitionIndex": 0, "brokerIds": [1]}, {"partitionIndex": 1, "brokerIds": [1]}]
-    absent = [{"partitionIndex": 0, "brokerIds": [7]}]
     return [
         create("create nothing", 7),
-        create("create one name twice", 7, *[new_topic(a, 1)] * 2, new_topic(side.topic("odd-b"), 1)),
-        create("no partitions at all", 7, new_topic(a, 0)),
-        create("an assignment and a number", 7, new_topic(a, 2, 1, assignments=own)),
         create("an assignment", 7, new_topic(side.topic("odd-own"), -1, -1, assignments=own)),
-        create("an assignment to no broker", 7, new_topic(a, -1, -1, assignments=absent)),
         create("defaults", 5, new_topic(side.topic("odd-c"), -1, -1)),
         create("defaults, in a version without them", 2, new_topic(side.topic("odd-d"), -1, -1)),
         create("a time limit of 0", 7, new_topic(side.topic("odd-e"), 1)).with_fields(timeoutMs=0),
         create("validate only", 4, new_topic(side.topic("odd-f"), 1)).with_fields(validateOnly=True),
-        create("a reserved name", 7, new_topic("__cluster_metadata", 1)),
-        grow("grow one twice", 3, (present, 2), (present, 3)),
-        grow("grow to fewer", 3, (present, 0)),
         grow("grow nothing", 3),
         grow("validate growing", 1, (present, 20)).with_fields(validateOnly=True),
         delete("delete one twice", 6, present, present),
@@ -209,19 +201,9 @@ def _offered(client: WireClient, _: Side) -> list[Observation]:
     return [Observation(_OFFERED, name, text, sent, received, None, detail) for name, (text, detail) in seen.items()]
 
 
-def _mechanisms(client: WireClient, _: Side) -> list[Observation]:
-    """Begin to authenticate by a mechanism that the broker does not have."""
-    with client.another() as stranger:
-        sent = time.monotonic() * 1000
-        answer = stranger.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "OTHER"})
-        received = time.monotonic() * 1000
-    seen = f"{answer['errorCode']} {', '.join(sorted(answer['mechanisms']))}"
-    return [Observation("a mechanism that is unknown", "SaslHandshake", seen, sent, received)]
-
-
 HAND_MADE = Program(
     "hand-made requests",
-    users=41,
+    users=33,
     play=on_both(_cases),
     topics=_topics(),
     differences=DIFFERENCES,

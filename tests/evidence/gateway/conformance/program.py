@@ -73,9 +73,6 @@ class Program:
     """Listed differences by case and step."""
     differing_topics: tuple[str, ...] = ()
     """Topics that only one side has at the end, because of those differences."""
-    early_ms: float = 4000.0
-    late_ms: float = 12_000.0
-    """How much earlier than at the broker a request may end at the gateway, and how much later per request so far."""
     version: Callable[[], str] = lambda: ""
     """Returns the client's version; called after the program was played."""
 

@@ -14,7 +14,6 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourcePatternType,
     ResourceType,
-    ScramMechanism,
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -26,7 +25,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
 from tests.evidence.gateway.requests import create
-from tests.support.broker import add_scram_users, allow
+from tests.support.broker import allow
 from tests.support.deployment import with_sections
 from tests.support.gateway import Gateway, protocol
 from tests.support.kafka_configs import set_quotas
@@ -143,7 +142,7 @@ def _check(query: StreamingQuery, gateway: Gateway) -> None:
 
 
 def _add_users(pair: Sides) -> None:
-    """Grant all users everything except what the denied one must not do, and create the users for SCRAM."""
+    """Grant all users everything except what the denied one must not do."""
     allow(pair.admin, "*", [(kind, name, "LITERAL", "ALL") for kind, name in _ALLOWED.items()])
     creation = AclOperation.CREATE, AclPermissionType.DENY
     denied = [
@@ -153,13 +152,11 @@ def _add_users(pair: Sides) -> None:
     ]
     for future in pair.admin.create_acls(denied).values():
         future.result(_SECONDS)
-    scram = [side.user("scram") for side in pair.both]
-    add_scram_users(pair.admin, ScramMechanism.SCRAM_SHA_256, {user: f"{user}-scram" for user in scram})
 
 
 def _set_quotas(pair: Sides, settings: Settings) -> None:
     """Set each direct user's quota on the broker, and that of the gateway's users in the quota topic."""
-    users = (*range(NUMBERED), "denied", "scram")
+    users = (*range(NUMBERED), "denied")
     entities = [{"users": pair.direct.user(user)} for user in users]
     entities += [{"users": pair.direct.user("clients"), "clients": client} for client in CLIENT_IDS]
     set_quotas(f"{HOST}:{pair.ground.port}", protocol(), *entities, controller_mutation_rate=RATE)

@@ -4,17 +4,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.CreatePartitionsOptions;
 import org.apache.kafka.clients.admin.CreateTopicsOptions;
-import org.apache.kafka.clients.admin.CreateTopicsResult;
 import org.apache.kafka.clients.admin.DeleteTopicsOptions;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.common.TopicCollection;
-import org.apache.kafka.common.Uuid;
 
 /** The AdminClient. A user's bucket holds 3, so a topic of 11 partitions overdraws it by 8. */
 final class AdminCases {
@@ -36,17 +32,11 @@ final class AdminCases {
         cases.put("a debt beyond the time limit", program::beyondTheTimeLimit);
         cases.put("grow", program::grow);
         cases.put("delete by name", program::deleteByName);
-        cases.put("delete by id", program::deleteById);
-        cases.put("topics that fail, in debt", program::errors);
-        cases.put("defaults and assignments", program::defaults);
         cases.put("validateOnly, in debt", program::validateOnly);
         cases.put("validateOnly, with a full bucket", program::validateOnlyCharges);
         cases.put("two clients of a user", program::twoClients);
         cases.put("two client-ids, a quota for each", program::twoClientIds);
-        cases.put("authenticated by SCRAM", program::scram);
         cases.put("without the right to create", program::denied);
-        cases.put("a wrong password", program::wrongPassword);
-        cases.put("forwarded calls", (observer, user) -> new PassedOn(side, user).run(observer));
         return cases;
     }
 
@@ -117,60 +107,6 @@ final class AdminCases {
         }
     }
 
-    private void deleteById(Observer observer, int user) throws Exception {
-        DeleteTopicsOptions once = new DeleteTopicsOptions().retryOnQuotaViolation(false);
-        try (Admin admin = admin(user)) {
-            Map<String, Uuid> ids = new TreeMap<>();
-            admin.describeTopics(names("by-id-a", "by-id-b")).allTopicNames().get()
-                .forEach((name, described) -> ids.put(name, described.topicId()));
-            TopicCollection a = TopicCollection.ofTopicIds(List.of(ids.get(side.topic("by-id-a"))));
-            TopicCollection b = TopicCollection.ofTopicIds(List.of(ids.get(side.topic("by-id-b")), Uuid.randomUuid()));
-            TopicCollection last = TopicCollection.ofTopicIds(List.of(ids.get(side.topic("by-id-b"))));
-            observer.topics("overdrawn by 8", () -> admin.deleteTopics(a, once).topicIdValues());
-            observer.topics("in debt, no retry, with an unknown one", () -> byKnown(admin.deleteTopics(b, once).topicIdValues(), ids));
-            observer.topics("in debt", () -> admin.deleteTopics(last).topicIdValues());
-        }
-    }
-
-    /** Replaces an id by a text that shows whether it is known. */
-    private static Map<String, Future<?>> byKnown(Map<Uuid, ? extends Future<?>> found, Map<String, Uuid> ids) {
-        Map<String, Future<?>> named = new TreeMap<>();
-        found.forEach((id, future) -> named.put(ids.containsValue(id) ? "an id" : "an unknown id", future));
-        return named;
-    }
-
-    private void errors(Observer observer, int user) throws Exception {
-        NewTopic bad = topic("bad name", 1);
-        NewTopic replicas = new NewTopic(side.topic("errors-rf9"), Optional.of(1), Optional.of((short) 9));
-        NewTopic config = topic("errors-config", 1).configs(Map.of("no.such.config", "1"));
-        NewTopic value = topic("errors-value", 1).configs(Map.of("retention.ms", "long"));
-        NewTopic[] all = {topic("errors-a", 1), bad, replicas, config, value, topic("errors-b", 1)};
-        try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8", () -> created(admin, true, topic("errors-a", FULL_AND_8)));
-            observer.topics("all that can fail", () -> created(admin, false, all));
-        }
-    }
-
-    private void defaults(Observer observer, int user) throws Exception {
-        NewTopic unset = new NewTopic(side.topic("defaults"), Optional.empty(), Optional.empty());
-        NewTopic assigned = new NewTopic(side.topic("assigned"), Map.of(0, List.of(1), 1, List.of(1)));
-        NewTopic configured = topic("configured", 1).configs(Map.of("retention.ms", "1000"));
-        try (Admin admin = admin(user)) {
-            for (NewTopic each : List.of(unset, assigned, configured)) {
-                observer.one(each.name().substring(side.topic("").length()), () -> metadata(admin, each));
-            }
-        }
-    }
-
-    private static String metadata(Admin admin, NewTopic topic) throws Exception {
-        CreateTopicsResult result = admin.createTopics(List.of(topic));
-        String name = topic.name();
-        return result.numPartitions(name).get() + " partitions, " + result.replicationFactor(name).get() + " replica, "
-            + result.config(name).get().entries().size() + " configs, retention "
-            + result.config(name).get().get("retention.ms").value() + ", "
-            + (result.topicId(name).get().equals(Uuid.ZERO_UUID) ? "no id" : "an id");
-    }
-
     private void validateOnly(Observer observer, int user) throws Exception {
         CreateTopicsOptions options = new CreateTopicsOptions().validateOnly(true).retryOnQuotaViolation(false);
         try (Admin admin = admin(user)) {
@@ -205,26 +141,12 @@ final class AdminCases {
         }
     }
 
-    private void scram(Observer observer, int unused) throws Exception {
-        String user = side.user("scram");
-        try (Admin admin = Admin.create(side.properties(user, user + "-scram", "SCRAM-SHA-256", Map.of()))) {
-            observer.topics("overdrawn by 8", () -> created(admin, true, topic("scram-a", FULL_AND_8)));
-            observer.topics("in debt, no retry", () -> created(admin, false, topic("scram-b", 1)));
-        }
-    }
-
     private void denied(Observer observer, int unused) throws Exception {
         try (Admin admin = Admin.create(side.properties(side.user("denied"), Map.of()))) {
             observer.topics("more than the bucket holds", () -> created(admin, false, topic("denied", FULL_AND_8)));
             observer.topics("is not charged: grow", () -> admin.createPartitions(
                 Map.of(side.topic("denied-grow"), NewPartitions.increaseTo(2)),
                 new CreatePartitionsOptions().retryOnQuotaViolation(false)).values());
-        }
-    }
-
-    private void wrongPassword(Observer observer, int user) throws Exception {
-        try (Admin admin = Admin.create(side.properties(side.user(user), "wrong", "PLAIN", Map.of()))) {
-            observer.one("any call", () -> admin.describeCluster().clusterId().get());
         }
     }
 

@@ -57,7 +57,7 @@ final class Observer {
         Integer told = null;
         Map<String, String> outcomes = new TreeMap<>();
         for (Map.Entry<?, ? extends Future<?>> each : request.send().entrySet()) {
-            String topic = each.getKey() instanceof org.apache.kafka.common.Uuid ? "an id" : each.getKey().toString();
+            String topic = each.getKey().toString();
             try {
                 each.getValue().get();
                 outcomes.put(topic, "ok");

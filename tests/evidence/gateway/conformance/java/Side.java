@@ -5,7 +5,7 @@ import java.util.Properties;
 
 /** A side's address, the broker's own address, the users and topics, and a folder for files. */
 record Side(String name, String address, String broker, Path folder) {
-    private static final String MODULE = "org.apache.kafka.common.security.";
+    private static final String LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule";
 
     String user(int number) {
         return String.format("%s-%03d", name, number);
@@ -20,23 +20,18 @@ record Side(String name, String address, String broker, Path folder) {
         return name + "-" + topic;
     }
 
-    /** The properties of a client that authenticates by PLAIN. */
-    Properties properties(String user, Map<String, String> more) {
-        return properties(user, user + "-secret", "PLAIN", more);
-    }
-
     Properties properties(int user, Map<String, String> more) {
         return properties(user(user), more);
     }
 
-    Properties properties(String user, String password, String mechanism, Map<String, String> more) {
+    /** The properties of a client that authenticates by PLAIN. */
+    Properties properties(String user, Map<String, String> more) {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", address);
         properties.put("security.protocol", "SASL_PLAINTEXT");
-        properties.put("sasl.mechanism", mechanism);
-        String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
+        properties.put("sasl.mechanism", "PLAIN");
         properties.put("sasl.jaas.config",
-            MODULE + module + " required username=\"" + user + "\" password=\"" + password + "\";");
+            LOGIN + " required username=\"" + user + "\" password=\"" + user + "-secret\";");
         properties.putAll(more);
         return properties;
     }

@@ -1,4 +1,4 @@
-"""Python clients: librdkafka, whose versions are from before error 89, and kafka-python, which raises it."""
+"""librdkafka, by confluent-kafka: its versions are from before error 89, and it compresses only for some brokers."""
 
 import re
 import time
@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.evidence.gateway.conformance.program import CONNECT, Observation, Observations, Program, Unavailable, on_both
+from tests.evidence.gateway.conformance.program import CONNECT, Observation, Program, on_both
 from tests.evidence.gateway.conformance.sides import Side, Sides
 from tests.evidence.gateway.ground import password_of
 
@@ -116,74 +115,6 @@ def _compressed(pair: Sides, side: Side, user: str) -> Iterator[Observation]:
         yield Observation("produce", codec, f"{left} not delivered, stored as {stored}", sent, received)
 
 
-def _kafka_python(_: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
-    a, b, grown_a, grown_b, deleted_a, deleted_b, none = (
-        side.topic(f"py-{name}") for name in ("a", "b", "grown-a", "grown-b", "deleted-a", "deleted-b", "none")
-    )
-    cases = {
-        "create": {
-            _OVERDRAWN: lambda admin: admin.create_topics({a: {"num_partitions": 11}}),
-            _IN_DEBT: lambda admin: admin.create_topics({b: {"num_partitions": 1}}),
-            "another call of this client": lambda admin: admin.describe_topics([a]),
-            _READY: lambda admin: admin.create_topics({b: {"num_partitions": 1}}),
-            "exists": lambda admin: admin.create_topics({a: {"num_partitions": 1}}),
-        },
-        "grow": {
-            _OVERDRAWN: lambda admin: admin.create_partitions({grown_a: 12}),
-            _IN_DEBT: lambda admin: admin.create_partitions({grown_b: 2}),
-        },
-        "delete": {
-            _OVERDRAWN: lambda admin: admin.delete_topics([deleted_a]),
-            _IN_DEBT: lambda admin: admin.delete_topics([deleted_b]),
-            _READY: lambda admin: admin.delete_topics([none]),
-        },
-    }
-    return [partial(_kafka_python_case, side, case, steps) for case, steps in cases.items()]
-
-
-def _kafka_python_case(side: Side, case: str, steps: dict[str, Callable[[Any], Any]], user: str) -> list[Observation]:
-    from kafka.admin import KafkaAdminClient  # noqa: PLC0415 it may be missing
-    from kafka.errors import KafkaError, NodeNotReadyError  # noqa: PLC0415
-
-    admin = KafkaAdminClient(
-        bootstrap_servers=side.address,
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_plain_username=user,
-        sasl_plain_password=password_of(user),
-    )
-
-    def send(step: str) -> str:
-        """Send a request; the client is not ready until its throttle time is over."""
-        deadline = time.monotonic() + _SECONDS
-        while True:
-            try:
-                steps[step](admin)
-            except NodeNotReadyError as error:
-                if step != _READY or time.monotonic() > deadline:
-                    return f"{type(error).__name__}: {error}"
-                time.sleep(0.05)
-            except KafkaError as error:
-                return f"{type(error).__name__}: {error}"
-            else:
-                return "ok"
-
-    def throttle(seen: str) -> int | None:
-        match = re.search(r"throttle_time_ms=([0-9]+)", seen)
-        return int(match[1]) if match else None
-
-    try:
-        return [_observe(side, case, step, partial(send, step), throttle) for step in steps]
-    finally:
-        admin.close()
-
-
-def _play_kafka_python(pair: Sides, first: int) -> Observations:
-    if find_spec("kafka") is None:
-        raise Unavailable("kafka-python is not installed; `make setup` does it")
-    return on_both(_kafka_python)(pair, first)
-
-
 LIBRDKAFKA = Program(
     "librdkafka",
     users=4,
@@ -196,12 +127,4 @@ LIBRDKAFKA = Program(
         **{f"rd-{codec}": 1 for codec in _CODECS},
     },
     version=lambda: f"{confluent_kafka.libversion()[0]} (confluent-kafka {version('confluent-kafka')})",
-)
-
-KAFKA_PYTHON = Program(
-    "kafka-python",
-    users=3,
-    play=_play_kafka_python,
-    topics={"py-grown-a": 1, "py-grown-b": 1, "py-deleted-a": 11, "py-deleted-b": 1},
-    version=lambda: version("kafka-python"),
 )

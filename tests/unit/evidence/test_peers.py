@@ -1,0 +1,26 @@
+"""The verdict on foreign tests: what passes at the broker passes at the gateway, or has its reason."""
+
+from tests.evidence.peers.__main__ import REASONS, results
+from tests.evidence.peers.suites import Outcome
+
+SUITE, EXPLAINED = next(iter(REASONS))
+CLUSTER = "[1] Type=Raft-Combined, MetadataVersion=4.4-IV0,BrokerSecurityProtocol=PLAINTEXT"
+
+
+def outcomes(**of_tests):
+    return [Outcome(test, outcome, f"why {test}") for test, outcome in of_tests.items()]
+
+
+def test_a_difference_is_wrong_unless_it_has_a_reason_or_the_broker_fails_too():
+    direct = outcomes(**{EXPLAINED: "passed", "a": "passed", "b": "failed", "c": "passed", "d": "passed"})
+    through = outcomes(**{EXPLAINED: "failed", "a": "passed", "b": "skipped", "c": "failed"})
+    seen = results({SUITE: (direct, through)})
+    assert seen["wrong"] == [f"{SUITE} c: failed: why c", f"{SUITE} d: not run: "]
+    assert [row["test"] for row in seen["differences"]] == ["b", "c", "d", EXPLAINED]
+    assert (seen["tests"], seen["pass_at_broker"], seen["pass_at_gateway"]) == (5, 4, 1)
+
+
+def test_an_invocation_is_named_by_its_number_and_the_kind_of_its_brokers():
+    seen = results({SUITE: (outcomes(**{f"{EXPLAINED} {CLUSTER}": "passed"}), [])})
+    assert [row["test"] for row in seen["differences"]] == [f"{EXPLAINED} [1] Raft-Combined"]
+    assert seen["wrong"] == []
