@@ -88,8 +88,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Warn about a page that loads something from another host, and fit tables and pictures to screens.
 
-    Long names in tables break at their dots. The cells of tables with text have the names of their columns, with which
-    phones show a row as a list. Pictures follow the page's theme and not only the system's.
+    Long names in tables break at dots and capitals. The cells of tables with text have the names of their columns, with
+    which phones show a row as a list. Pictures follow the page's theme and not only the system's.
     """
     del config
     for tag in foreign_loads(output):
@@ -119,7 +119,7 @@ def _labelled(table: re.Match[str]) -> str:
 
 
 def _breakable(cell: re.Match[str]) -> str:
-    return _NAME.sub(lambda name: re.sub(r"[._=/](?!$)", r"\g<0><wbr>", name[0]), cell[0])
+    return _NAME.sub(lambda name: re.sub(r"[._=/](?!$)|[a-z](?=[A-Z])", r"\g<0><wbr>", name[0]), cell[0])
 
 
 def foreign_loads(html: str) -> list[str]:
