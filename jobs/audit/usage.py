@@ -1,16 +1,25 @@
 """Sums the decisions table: the users, client-ids or buckets that requested the most mutations in a period."""
 
+from contextlib import suppress
 from typing import Any
 
 import pyarrow.dataset as ds
+from msgspec.structs import replace
 
 from jobs.audit.decisions import Selection
+from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.reader import bounded_duckdb, open_table, read_errors, to_datetime
-from jobs.audit.tables import DECISIONS
+from jobs.audit.tables import DECISIONS, MissingTable
+from quota.explanation.explanation import Explanation
 from quota.records.entity import Tags
+from quota.records.levels import levels
 from quota.settings import Settings
+from quota.timeline.change import to_change
+from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.records import By, Order, TopUsage, Usage
 
+_HOUR_MS = 3_600_000
+_MOST_NAMED = 10
 _KEYS: dict[By, tuple[str, ...]] = {
     "user": ("user",),
     "client": ("client_id",),
@@ -64,6 +73,31 @@ def top_usage(settings: Settings, selection: Selection, by: By, order: Order, li
     top = [Usage(*_whose(by, row[: len(keys)]), *row[len(keys) : -1]) for row in found]
     total = found[0][-1] if found else 0
     return TopUsage(top, total - len(top), selection.start, selection.end, newest_at)
+
+
+def last_hour(settings: Settings, tags: Tags, now: int) -> dict[str, int]:
+    """Return the mutations that a bucket was charged in the hour before now (epoch ms), the most first.
+
+    They are those of the client-ids of a user's bucket, and of the users of others.
+    """
+    by: By = "client" if tags.user else "user"
+    charged = top_usage(settings, Selection(bucket=tags, start=now - _HOUR_MS), by, "admitted", _MOST_NAMED).top
+    return {usage.client_id or usage.user or "": usage.admitted for usage in charged}
+
+
+def with_outlook(settings: Settings, explanation: Explanation, now: int) -> Explanation:
+    """Return an explanation with who used its bucket in the last hour, and the scheduled changes as of now (epoch ms).
+
+    Both are read from the audit's tables.
+    """
+    decision, timeline = explanation.decision, QuotaTimeline()
+    charged = {} if decision.quota is None else last_hour(settings, decision.tags, now)
+    with suppress(MissingTable), read_errors(settings):
+        for entry in read_quota_log(settings, now, with_clusters=False):
+            timeline.add(to_change(entry.record, entry.timestamp))
+    shown = {decision.quota_entity, *(level for level, _ in levels(decision.user, decision.client_id))}
+    scheduled = [change.record(change.moment) for change in timeline.scheduled(now) if change.entity in shown]
+    return replace(explanation, last_hour=charged, scheduled=scheduled)
 
 
 def _whose(by: By, key: tuple[Any, ...]) -> tuple[str | None, str | None, dict[str, str] | None]:

@@ -24,15 +24,13 @@ from jobs.cli.quotas.changes import prepare_quota_topic, read_log, sign
 from jobs.cli.quotas.resolve import find_quota
 from jobs.cli.tables import Columns, print_rows
 from quota.errors import BadInput
+from quota.explanation.explanation_text import format_shares
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings
-from quota.text import describe_sharing, format_duration, format_tags, format_time, format_tokens, plural, quoted
+from quota.text import describe_sharing, format_duration, format_tags, format_time, format_tokens, plural
 from schemas.documents.quotas import DescribedBucket, ResetBuckets
-
-_HOUR_MS = 3_600_000
-_MOST_USERS = 10
 
 _COLUMNS: Columns = {
     "BUCKET": "bucket",
@@ -118,9 +116,8 @@ def describe(
     resolution, scheduled = find_quota(settings, log, user or ANONYMOUS, client or NO_CLIENT_ID, log.now)
     from msgspec.structs import replace
 
-    from jobs.audit.decisions import Selection
     from jobs.audit.tables import MissingTable
-    from jobs.audit.usage import top_usage
+    from jobs.audit.usage import last_hour
     from jobs.buckets.listing import describe_bucket, find_bucket
 
     tags = resolution.tags
@@ -129,9 +126,7 @@ def describe(
     document = replace(document, scheduled=[change.record(change.moment) for change in scheduled])
     with suppress(MissingTable):
         if resolution.limit:
-            charged = Selection(bucket=tags, start=log.now - _HOUR_MS)
-            usage = top_usage(settings, charged, "client" if tags.user else "user", "admitted", _MOST_USERS)
-            document = replace(document, users=usage.top)
+            document = replace(document, last_hour=last_hour(settings, tags, log.now))
 
     def text() -> None:
         for label, line in _described(document):
@@ -157,14 +152,8 @@ def _described(described: DescribedBucket) -> Iterator[tuple[str, str]]:
         yield "Now", f"{left} mutations without a debt, of at most {burst}"
     if described.mutations is not None and described.paid_in_ms is not None:
         yield f"{described.mutations:,}", _fitting(described, described.mutations, described.paid_in_ms)
-    total = sum(usage.admitted for usage in described.users)
-    shares = (
-        f"{quoted(usage.client_id or usage.user or '')} {usage.admitted / total:.0%}"
-        for usage in described.users
-        if total
-    )
-    if total:
-        yield "Last hour", f"{plural(total, 'mutation')}, of {', '.join(shares)}"
+    if described.last_hour:
+        yield "Last hour", format_shares(described.last_hour)
 
 
 def _fitting(described: DescribedBucket, mutations: int, paid_in_ms: int) -> str:

@@ -168,8 +168,8 @@ def explain(
 
     Says in a sentence what was decided, why, and when to try again. Then it shows the quota, the bucket before the
     request and the tokens that it gained, each charge and the throttle time, from the decision's row in the audit's
-    table, decides the request again, and shows whether the decision is the same. `quotas history` shows who set the
-    quota.
+    table, decides the request again, and shows whether the decision is the same. Last come who else used the bucket in
+    the last hour, and the scheduled changes. `quotas history` shows who set the quota.
 
     --last finds the newest decision that rejected a topic: of all, or of --user, --client and --topic. If there is
     none, it reports the newest decision.
@@ -183,6 +183,7 @@ def explain(
         raise BadInput("which decision? give its ID, or --last, which takes --user, --client and --topic")
     settings = where.read()
     from jobs.audit.decisions import Selection, explain_decision, explain_newest
+    from jobs.audit.usage import with_outlook
     from quota.explanation.explanation_text import explanation_lines
 
     newest_at = None
@@ -190,6 +191,8 @@ def explain(
         explanation, newest_at = explain_newest(settings, Selection(user, client, topic, rejected=True))
     else:
         explanation = explain_decision(settings, decision_id)
+
+    explanation = with_outlook(settings, explanation, now_ms())
 
     def lines() -> None:
         for text, indent in explanation_lines(explanation, now_ms()):

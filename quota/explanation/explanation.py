@@ -9,7 +9,7 @@ from quota.admission.decide import decision_of
 from quota.algorithms.token_bucket import Admission, charge, charge_request, debt_quota, gain, min_tokens, refill
 from quota.records.decision import BucketBefore, Decision
 from quota.records.levels import Limit, Resolution, ResolvedRequest
-from quota.records.quota_log import Quota
+from quota.records.quota_log import Quota, QuotaRecord
 from quota.records.record import BEGINNING, Record
 from quota.records.request import Mode
 
@@ -78,6 +78,11 @@ class Explanation(msgspec.Struct, frozen=True):
     unrecorded_after: int = 0
     """The topics that a gateway has rejected without a decision since this one, as the client's next decision reports;
     only with `--last`."""
+    last_hour: dict[str, int] = {}
+    """The mutations that the bucket was charged in the last hour until now, the most first: by the client-ids of a
+    user's bucket, and by the users of others."""
+    scheduled: list[QuotaRecord] = []
+    """The scheduled changes of the quotas that may apply to the client."""
 
 
 def explain(decision: Decision) -> Explanation:

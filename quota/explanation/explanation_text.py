@@ -1,7 +1,7 @@
 """The explanation of a decision as text: a sentence for the client that it concerns, and the steps of the decision."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
@@ -11,6 +11,7 @@ from quota.records.decision import BucketBefore, Decision, Outcome, Withdrawal
 from quota.records.quota_log import LIMIT_CONFIG
 from quota.records.request import Mode, Operation
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
+from quota.timeline.change import to_change
 
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
@@ -51,6 +52,17 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[tuple[str,
     yield f"{printable(decision.decision_id)}: {decision.outcome.value}, {_throttling(decision)}", 2
     for row in explanation_rows(explanation):
         yield f"  {row.part:11} {row.text}", _TEXT_INDENT
+    if explanation.last_hour:
+        yield f"  last hour   {format_shares(explanation.last_hour)}", _TEXT_INDENT
+    for record in explanation.scheduled:
+        yield f"  scheduled   {record.entity} {to_change(record, now)}", _TEXT_INDENT
+
+
+def format_shares(charged: Mapping[str, int]) -> str:
+    """Return in words who made the mutations that a bucket was charged, and their shares."""
+    total = sum(charged.values())
+    shares = (f"{quoted(name)} {mutations / total:.0%}" for name, mutations in charged.items() if mutations)
+    return f"{plural(total, 'mutation')}, of {', '.join(shares)}"
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:

@@ -7,7 +7,6 @@ from quota.planning.cluster import Note, RateDifference
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackSetting, Quota, QuotaRecord
 from quota.timeline.timeline import Level
-from schemas.documents.records import Usage
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
@@ -258,9 +257,9 @@ class DescribedBucket(msgspec.Struct, frozen=True, kw_only=True):
     """The time until the bucket has as many tokens; null if its burst is less, without a quota, or if not asked for."""
     paid_in_ms: int | None = None
     """The time until they are paid off if they are made as soon as they are admitted, also those beyond the burst."""
-    users: list[Usage] = []
-    """Those who were charged in the last hour, the most first: the client-ids of a user's bucket, the users of others.
-    Empty without the audit."""
+    last_hour: dict[str, int] = {}
+    """The mutations that the bucket was charged in the last hour, the most first: by the client-ids of a user's bucket,
+    and by the users of others. Empty without the audit."""
     scheduled: list[QuotaRecord] = []
     """The scheduled changes of the quotas that may apply."""
 

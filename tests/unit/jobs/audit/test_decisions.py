@@ -12,9 +12,10 @@ from pyarrow.fs import LocalFileSystem
 from jobs.audit.decisions import AuditedDecisions, Selection, explain_decision, explain_newest, read_answers
 from jobs.audit.reader import open_table, read_errors
 from jobs.audit.tables import DECISIONS
+from jobs.audit.usage import with_outlook
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, MutationQuotaError, NotFound
-from quota.explanation.explanation_text import explanation_rows
+from quota.explanation.explanation_text import explanation_lines, explanation_rows
 from quota.records.quota_log import Window
 from quota.records.reason import Reason
 from quota.records.record import Source
@@ -118,6 +119,26 @@ def test_the_command_prints_lines_or_json(tmp_path):
     assert "K = 20 - 80 = -60" in lines.stdout
     document = json.loads(run("explain", "mutation-requests-0-6", "--output", "json", *given).stdout)
     assert (document["decision"]["tokens"], document["recomputed"]["differs"]) == (-60, [])
+
+
+def test_an_explanation_ends_with_who_used_the_bucket_and_what_is_scheduled(settings):
+    """Of alice's bucket; her earlier mutations are more than an hour ago, and bob's change does not concern her."""
+    times = [NOON - DAY, NOON - 2000, NOON - 1000, NOON]
+    decisions = [
+        msgspec.structs.replace(decision, client_id=client)
+        for decision, client in zip(decisions_at(*times), ("app", "etl", "app", "etl"), strict=True)
+    ]
+    append_rows(settings, "decisions", *map(decision_row, decisions))
+    explanation = explain_decision(settings, decisions[-1].decision_id)
+    assert with_outlook(settings, explanation, NOON + 1).scheduled == []  # there is no table of changes
+    later = {"effective_at": NOON + DAY, "controller_mutation_rate": 10.0}
+    rows = [quota_change_row(0, NOON - DAY), quota_change_row(1, NOON, **later)]
+    append_rows(settings, "quota_changes", *rows, quota_change_row(2, NOON, **later, entity='{"user":"bob"}'))
+    explained = with_outlook(settings, explanation, NOON + 1)
+    assert [text for text, _ in explanation_lines(explained, NOON + 1)][-2:] == [
+        "  last hour   240 mutations, of 'etl' 67%, 'app' 33%",
+        "  scheduled   user-principal 'alice' becomes controller_mutation_rate=10.0 from 2024-10-05T12:00:00.000Z on",
+    ]
 
 
 @pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])

@@ -61,7 +61,7 @@ def test_a_tenant_sees_what_it_may_do_when_500_fit_who_used_the_bucket_and_what_
     document = json.loads(command(*described, "-o", "json")[0])
     assert document["bucket"] == {"user": "alice"}
     assert 880_000 < document["fits_in_ms"] <= 893_000
-    assert [(usage["client_id"], usage["admitted"]) for usage in document["users"]] == [("etl", 750), ("app", 250)]
+    assert document["last_hour"] == {"etl": 750, "app": 250}
 
 
 @pytest.mark.usefixtures("topic")
