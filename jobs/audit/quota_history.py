@@ -1,12 +1,21 @@
 """Describes the records of the quota log, for `quotas history`, `callback` and the dashboard."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from quota.callbacks.timeline import CallbackTimeline
-from quota.records.quota_log import QUOTA_CONFIGS, CallbackSetting, ClusterRecord, Quota, QuotaLogEntry
+from quota.records.decision import Decision
+from quota.records.levels import levels
+from quota.records.quota_log import (
+    QUOTA_CONFIGS,
+    CallbackSetting,
+    ClusterRecord,
+    Quota,
+    QuotaLogEntry,
+    QuotaRecord,
+)
 from quota.settings.secrets import mask_secrets
 from quota.text import format_duration, format_tags, format_time, plural, printable
 from quota.timeline.change import (
@@ -119,6 +128,15 @@ def scheduled_changes(quotas: CallbackTimeline, after: int) -> list[ScheduledCha
         text = f"buckets with {format_tags(reset.tags)} are reset at {format_time(reset.moment)}"
         found.append(ScheduledChange(reset.moment, text))
     return sorted(found, key=lambda change: (change.effective_at, change.change))
+
+
+def scheduled_for(decision: Decision, entries: Iterable[QuotaLogEntry], after: int) -> list[QuotaRecord]:
+    """Return the changes of the quotas that may apply to a decision's client, later than `after` (epoch ms)."""
+    timeline = QuotaTimeline()
+    for entry in entries:
+        timeline.add(to_change(entry.record, entry.timestamp))
+    shown = {decision.quota_entity, *(level for level, _ in levels(decision.user, decision.client_id))}
+    return [change.record(change.moment) for change in timeline.scheduled(after) if change.entity in shown]
 
 
 def callback_text(change: CallbackChange) -> str:

@@ -8,14 +8,13 @@ from msgspec.structs import replace
 
 from jobs.audit.decisions import Selection
 from jobs.audit.quota_changes import read_quota_log
+from jobs.audit.quota_history import scheduled_for
 from jobs.audit.reader import bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables import DECISIONS, MissingTable
 from quota.explanation.explanation import Explanation
 from quota.records.entity import Tags
-from quota.records.levels import levels
+from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
-from quota.timeline.change import to_change
-from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.records import By, Order, TopUsage, Usage
 
 _HOUR_MS = 3_600_000
@@ -90,14 +89,11 @@ def with_outlook(settings: Settings, explanation: Explanation, now: int) -> Expl
 
     Both are read from the audit's tables.
     """
-    decision, timeline = explanation.decision, QuotaTimeline()
+    decision, entries = explanation.decision, list[QuotaLogEntry]()
     charged = {} if decision.quota is None else last_hour(settings, decision.tags, now)
     with suppress(MissingTable), read_errors(settings):
-        for entry in read_quota_log(settings, now, with_clusters=False):
-            timeline.add(to_change(entry.record, entry.timestamp))
-    shown = {decision.quota_entity, *(level for level, _ in levels(decision.user, decision.client_id))}
-    scheduled = [change.record(change.moment) for change in timeline.scheduled(now) if change.entity in shown]
-    return replace(explanation, last_hour=charged, scheduled=scheduled)
+        entries = read_quota_log(settings, now, with_clusters=False)
+    return replace(explanation, last_hour=charged, scheduled=scheduled_for(decision, entries, now))
 
 
 def _whose(by: By, key: tuple[Any, ...]) -> tuple[str | None, str | None, dict[str, str] | None]:

@@ -30,7 +30,6 @@ from jobs.dashboard.trial import WantedQuota, try_quota
 from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadInput, BadRecord, MutationQuotaError
-from quota.explanation.explanation import explain
 from quota.explanation.explanation_text import explanation_rows, summarize
 from quota.kafka.timing import now_ms
 from quota.records import codec
@@ -147,15 +146,16 @@ class Dashboard:
 
     def _explanation(self, request: Request) -> Response:
         decision_id = request.path_params["id"]
-        decision = self._feed.state.find(decision_id)
-        if decision is None:
+        now = now_ms()
+        explanation = self._feed.state.explain(decision_id, now)
+        if explanation is None:
             return _error(
                 "This decision is no longer stored by the dashboard; "
                 f"`mutation-quota explain {decision_id}` reads the audit's tables.",
                 404,
             )
-        lines = list(explanation_rows(explain(decision)))
-        return _json({"summary": summarize(decision, now_ms()), "lines": lines})
+        lines = list(explanation_rows(explanation))
+        return _json({"summary": summarize(explanation.decision, now), "lines": lines})
 
     def _bucket(self, request: Request) -> Response:
         return _json(self._feed.state.of_bucket(request.query_params.get("key", ""), _BUCKET_DECISIONS))

@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from jobs.audit.quota_history import ChangeDescriber, DescribedChange, scheduled_changes
+from jobs.audit.quota_history import ChangeDescriber, DescribedChange, scheduled_changes, scheduled_for
 from jobs.dashboard.decisions import LAST_HOUR, RecentDecisions, Span, Summary, summarize
 from jobs.dashboard.tenants import Tenants
 from jobs.metrics.totals import MutationCounts
 from quota.admission.order import RunningOrder, position_of
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
+from quota.explanation.explanation import Explanation, explain
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision, Outcome, as_received
 from quota.records.quota_log import ClusterRecord, QuotaLogEntry
@@ -27,6 +28,8 @@ from quota.text import printable
 from quota.timeline.change import to_change
 from schemas.documents.quotas import ScheduledChange
 
+_HOUR_MS = 3_600_000
+_MOST_NAMED = 10
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
 _MAX_CHANGES = 200
@@ -275,10 +278,18 @@ class PageState:
             rows = (row for _, row in self._tenants.rows(lambda *_: True) if row.key == bucket)
             return {"tenant": next(rows, None), "decisions": self._decisions.of_bucket(bucket)[: -count - 1 : -1]}
 
-    def find(self, decision_id: str) -> Decision | None:
-        """Return a decision by its id; None if it is not stored."""
+    def explain(self, decision_id: str, now: int) -> Explanation | None:
+        """Explain a decision as of `now` (epoch ms); None if it is not stored."""
         with self._lock:
-            return self._decisions.find(decision_id)
+            decision = self._decisions.find(decision_id)
+            if decision is None:
+                return None
+            charged = Counter[str]()
+            for summary in self._decisions.of_bucket(decision.tags.key) if decision.quota is not None else ():
+                if summary.at >= now - _HOUR_MS and summary.admitted:
+                    charged[summary.client if decision.tags.user else summary.user] += summary.admitted
+            scheduled = scheduled_for(decision, self._entries, now)
+        return replace(explain(decision), last_hour=dict(charged.most_common(_MOST_NAMED)), scheduled=scheduled)
 
     def entries(self) -> list[QuotaLogEntry]:
         """Return the records of the quota log, in its order, without superseded metadata of clusters."""

@@ -52,10 +52,6 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[tuple[str,
     yield f"{printable(decision.decision_id)}: {decision.outcome.value}, {_throttling(decision)}", 2
     for row in explanation_rows(explanation):
         yield f"  {row.part:11} {row.text}", _TEXT_INDENT
-    if explanation.last_hour:
-        yield f"  last hour   {format_shares(explanation.last_hour)}", _TEXT_INDENT
-    for record in explanation.scheduled:
-        yield f"  scheduled   {record.entity} {to_change(record, now)}", _TEXT_INDENT
 
 
 def format_shares(charged: Mapping[str, int]) -> str:
@@ -66,7 +62,15 @@ def format_shares(charged: Mapping[str, int]) -> str:
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
-    """Yield the lines on the decision itself, in the order in which it was made."""
+    """Yield the lines on the decision itself, in the order in which it was made, and those on its client since then."""
+    yield from _decision_rows(explanation)
+    if explanation.last_hour:
+        yield ExplanationRow("last hour", format_shares(explanation.last_hour))
+    for record in explanation.scheduled:
+        yield ExplanationRow("scheduled", f"{record.entity} {to_change(record, 0)}")
+
+
+def _decision_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision = explanation.decision
     mutations = sum(topic.partitions for topic in decision.topics)
     yield ExplanationRow(

@@ -16,7 +16,6 @@ from jobs.dashboard.feed import Contact, Feed
 from jobs.dashboard.server import serve_dashboard
 from jobs.dashboard.trial import try_quota
 from quota.errors import BadInput, MutationQuotaError
-from quota.explanation.explanation import explain
 from quota.settings import load_settings
 from quota.timeline.change import to_change
 from tests.support.deployment import set_options
@@ -171,9 +170,9 @@ def test_nothing_that_grows_with_the_data_is_done_on_the_event_loop(page, monkey
 
     shown, done, server = page(), set(), "jobs.dashboard.server"
     fill(shown.state, DEBT)
-    for name in ("news", "find", "of_bucket", "records", "entries"):
+    for name in ("news", "explain", "of_bucket", "records", "entries"):
         monkeypatch.setattr(shown.state, name, off_the_loop(getattr(shown.state, name)))
-    for function in (explain, to_change, try_quota):
+    for function in (to_change, try_quota):
         monkeypatch.setattr(f"{server}.{function.__name__}", off_the_loop(function))
     first_event(shown)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 9}
@@ -183,7 +182,7 @@ def test_nothing_that_grows_with_the_data_is_done_on_the_event_loop(page, monkey
         shown.client.post("/api/trials", json=wanted),
     ]
     assert [answer.status_code for answer in answers] == [200, 200, 200]
-    assert done == {"news", "find", "of_bucket", "records", "entries", "explain", "to_change", "try_quota"}
+    assert done == {"news", "explain", "of_bucket", "records", "entries", "to_change", "try_quota"}
 
 
 @pytest.mark.parametrize("end", ["from", "to"])

@@ -202,8 +202,23 @@ def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.decisions.KEPT_DECISIONS", 100)
     decisions = [decided(1, at=START + number, offset=number) for number in range(120)]
     state = filled(*decisions)
-    assert state.find("mutation-requests-0-19") is None
-    assert state.find("mutation-requests-0-20") is not None
+    assert state.explain("mutation-requests-0-19", START) is None
+    assert state.explain("mutation-requests-0-20", START) is not None
+
+
+def test_an_explanation_names_who_used_the_bucket_in_the_last_hour_and_what_is_scheduled():
+    """Another user's change, and mutations of an hour ago or of another bucket, are not among them."""
+    sizes = {"etl": 30, "app": 10}
+    decisions = [
+        decided(size, at=START, offset=number, client_id=name) for number, (name, size) in enumerate(sizes.items())
+    ]
+    old = decided(50, at=START - HOUR - 1, offset=7, client_id="etl")
+    other = replace(decided(5, at=START, offset=8, client_id="x"), client_tag="x")
+    later = [QuotaRecord(QuotaEntity(name), 9.0, effective_at=START + 1) for name in ("alice", "bob")]
+    entries = [QuotaLogEntry(number, START - 1000, record) for number, record in enumerate(later)]
+    explanation = filled(old, *decisions, other, entries=entries).explain("mutation-requests-0-1", START)
+    assert explanation.last_hour == {"etl": 30, "app": 10}
+    assert explanation.scheduled == later[:1]
 
 
 def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):
