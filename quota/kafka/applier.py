@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
+from quota.explanation.shortfall import Shortfall, client_message
 from quota.kafka.applier_ledger import AppliedOffset, Ledger
 from quota.kafka.librdkafka import client_config, cluster_errors
 from quota.kafka.producers import RecordProducer
@@ -32,6 +33,7 @@ from quota.kafka.tasks import Task, admitted_topics, failure, with_later_growth
 from quota.kafka.timing import Deadline, Every, LoopStats, now_ms
 from quota.records import codec
 from quota.records.decision import Decision, TopicDecision, read_decision
+from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.records.request import Mode, Operation
 from quota.records.result import MutationResult, TopicResult
@@ -90,7 +92,7 @@ class ApplierStats(LoopStats):
 
 @dataclass(frozen=True, slots=True)
 class _AdmittedDecision:
-    """An admitted decision, its record, and whether a previous applier may have started it."""
+    """A decision to carry out as far as it admits, its record, and whether a previous applier may have started it."""
 
     key: bytes | None
     source: Source
@@ -267,8 +269,10 @@ class Applier:
         outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
         expired = [decision for decision in decisions if decision.had_expired(started_at)]
+        template = self._settings.quota.rejection_message
         self._ledger.commit(
-            (decision.key, _result(decision, topics)) for decision, topics in zip(decisions, results, strict=True)
+            (decision.key, _result(decision, _with_rejected(decision.decision, topics, template, started_at)))
+            for decision, topics in zip(decisions, results, strict=True)
         )
         self._withdraw(expired)
         for topics in results:
@@ -344,7 +348,7 @@ class Applier:
         except BadRecord as error:
             self._skipped.add(message, error)
             return None
-        if not decision.apply or not admitted_topics(decision.topics):
+        if not decision.apply:
             return None
         if self._ledger.mark_done(decision.decision_id, decision.timestamp):
             self.stats.repeated += 1
@@ -382,6 +386,20 @@ class Applier:
         topic_id = self._noted(admitted.source, topic.name)
         limit, maybe_done = admitted.expires_at, admitted.maybe_done
         return Task(decision.operation, topic, decision.validate_only, limit, maybe_done, first, topic_id)
+
+
+def _with_rejected(decision: Decision, carried_out: list[TopicResult], template: str, now: int) -> list[TopicResult]:
+    """Return the results of a decision's topics in their order, with those that the quota rejected."""
+    if all(decision.admitted):
+        return carried_out
+    shortfall, results = Shortfall.of(decision), iter(carried_out)
+    exhausted = None if shortfall is None else shortfall.sentence(decision.retry_at - now)
+
+    def rejected(topic: TopicDecision) -> TopicResult:
+        sentence = exhausted if topic.reason is Reason.EXHAUSTED else topic.error_message
+        return TopicResult(topic.name, topic.error_code, topic.error, client_message(template, sentence))
+
+    return [rejected(topic) if topic.error_code else next(results) for topic in decision.topics]
 
 
 def _result(admitted: _AdmittedDecision, topics: list[TopicResult]) -> MutationResult:

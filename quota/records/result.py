@@ -1,4 +1,4 @@
-"""The result of an admitted mutation on its cluster (a record of `mutation-results`)."""
+"""The result of a mutation for whoever requested it (a record of `mutation-results`)."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from quota.records.request import Operation
 
 
 class TopicResult(msgspec.Struct, frozen=True):
-    """The cluster's answer for one topic, with Kafka's own error."""
+    """The answer for one topic, with Kafka's own error."""
 
     name: str
     """The name of the topic."""
@@ -16,13 +16,13 @@ class TopicResult(msgspec.Struct, frozen=True):
     error: str = "NONE"
     """The name of the error."""
     error_message: str | None = None
-    """Kafka's message."""
+    """Kafka's message, or why the quota rejected the topic."""
     found_done: bool = False
     """Whether an applier found the mutation done when it returned to a decision that it may have carried out."""
 
 
 class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of the admitted topics of one decision."""
+    """The results of the topics of one decision: those of the cluster, or that the quota rejected them."""
 
     decision_id: str
     request_id: str

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import ErrorCode
+from quota.explanation.shortfall import REASON, Shortfall, client_message
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.target import Stopped
 from quota.kafka.tasks import Task
@@ -40,11 +41,12 @@ class ThrottlingQuotaExceededError(KafkaException):
 
     retryable = True
 
-    def __init__(self, name: str, throttle_time_ms: int, decision: Decision | None = None) -> None:
-        """Create the error of a topic, with the remaining throttle time and the decision that rejected it."""
-        message = (
-            f"The throttling quota has been exceeded: try topic {name} again in {format_duration(throttle_time_ms)}."
-        )
+    def __init__(
+        self, name: str, throttle_time_ms: int, decision: Decision | None = None, message: str | None = None
+    ) -> None:
+        """Create the error of a topic, with the remaining throttle time, its decision, and a message."""
+        again = f"try topic {name} again in {format_duration(throttle_time_ms)}"
+        message = message or f"The throttling quota has been exceeded: {again}."
         super().__init__(KafkaError(KafkaError.THROTTLING_QUOTA_EXCEEDED, message, retriable=True))
         self.throttle_time_ms = throttle_time_ms
         self.decision_id = decision.decision_id if decision else None
@@ -135,22 +137,27 @@ class Calls:
         *,
         carry_out: Callable[[Sequence[Task], float], Awaitable[Sequence[TopicResult]]],
         servers: str,
+        rejection_message: str = REASON,
     ) -> None:
         """Start without calls.
 
         `carry_out` carries tasks out until a time of the event loop [s], and returns their results. Errors name the
-        `servers` of the cluster that decides.
+        `servers` of the cluster that decides, and those of rejected topics are as the setting `rejection_message` says.
         """
         self._user, self._client_id = user, client_id
         self._carry_out_tasks = carry_out
         self._servers = servers
+        self._rejection_message = rejection_message
         self._muted_until = 0.0
+        self._shortfall: Shortfall | None = None
         self._turn = asyncio.Lock()  # first come, first served after a throttle
 
     def on_decision(self, decision: Decision, _: float | None) -> None:
         """Mute the client, even if the call has failed meanwhile."""
         now = asyncio.get_running_loop().time()
         self._muted_until = max(self._muted_until, now + decision.throttle_time_ms / 1000)
+        if decision.throttle_time_ms:
+            self._shortfall = Shortfall.of(decision)
 
     async def run(self, call: Call, find: Awaitable[FoundTopics], decisions: AwaitedDecisions) -> None:
         """Run a call until each topic has an outcome; `find` returns their mutations."""
@@ -234,7 +241,8 @@ class Calls:
         if admitted:
             call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
         for exceeding in (topic for topic in decision.topics if topic.error_code == ErrorCode.POLICY_VIOLATION):
-            call.fail([exceeding.name], kafka_error(exceeding.error_code, exceeding.error_message or ""))
+            message = client_message(self._rejection_message, exceeding.error_message)
+            call.fail([exceeding.name], kafka_error(exceeding.error_code, message or ""))
         for topic in rejected:
             call.rejected[topic.name] = decision
             if not call.options.retry_on_quota_violation and topic.name in call.pending:
@@ -274,7 +282,10 @@ class Calls:
     def _throttled(self, call: Call, name: str, at_least_ms: int = 0) -> ThrottlingQuotaExceededError:
         seconds = self._muted_until - asyncio.get_running_loop().time()
         remaining_ms = math.ceil(round(seconds * 1000, 3))  # a float's error must not add a millisecond
-        return ThrottlingQuotaExceededError(name, max(at_least_ms, remaining_ms), call.rejected.get(name))
+        left_ms, decision = max(at_least_ms, remaining_ms), call.rejected.get(name)
+        shortfall = self._shortfall if decision is None else Shortfall.of(decision)
+        message = shortfall and client_message(self._rejection_message, shortfall.sentence(left_ms))
+        return ThrottlingQuotaExceededError(name, left_ms, decision, message or None)
 
 
 def kafka_error(code: int, message: str) -> KafkaException:

@@ -40,6 +40,7 @@ class Dispatcher:
             options.client_id,
             carry_out=self._carry_out,
             servers=settings.kafka.bootstrap_servers,
+            rejection_message=settings.quota.rejection_message,
         )
         writer = RequestWriter(settings, overrides=options.control, limit_seconds=self._time_limit)
         writer.check_topic(options.user)

@@ -53,12 +53,12 @@ class Client:
     Topics have names of one letter.
     """
 
-    def __init__(self, loop):
+    def __init__(self, loop, **options):
         self.loop = loop
         self.sent, self.tasks, self.begun, self.delivered, self.running = [], [], [], {}, []
         self.requests, self.outcomes, self.withdrawn = [], [], []
         self.invalid, self.validated = "", []
-        self.calls = Calls("alice", "app", carry_out=self.carry_out, servers="")
+        self.calls = Calls("alice", "app", carry_out=self.carry_out, servers="", **options)
         self.decisions = AwaitedDecisions(self, None, TopicSettings(), "me-", self.calls.on_decision)
 
     def send(self, request, on_delivery):
@@ -345,12 +345,29 @@ def test_a_rejected_topic_fails_with_the_decision_that_rejected_it_last(client):
     rejected = client.ask("a")["a"]
     client.decide("a", "5", decision_id="mutation-requests-0-7", retry_at=5000)
     client.at(5)
-    client.decide("a", "70", decision_id="mutation-requests-0-8", retry_at=75_000)
+    debt = {"decision_id": "mutation-requests-0-8", "tokens": -350.0, "more_tags": {}}
+    client.decide("a", "70", retry_at=75_000, **debt)
     held_back = client.ask("b", 55)["b"]
     client.at(60)
     errors = [future.exception(0) for future in (rejected, held_back)]
     assert [error.decision_id for error in errors] == ["mutation-requests-0-8", None]
     assert [(error.retry_at, error.retryable) for error in errors] == [(75_000, True), (None, True)]
+    told = "user alice may change 5 partitions/s and is 350 over; try again in 15 s; decision mutation-requests-0-8"
+    assert [error.args[0].str() for error in errors] == [told, told]
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{reason}; quotas: wiki/kafka", "everybody who shares this quota may change 5 partitions/s and is 5 over; "),
+        ("", "The throttling quota has been exceeded: try topic a again in 1 s."),
+    ],
+)
+def test_the_message_of_a_rejected_topic_is_as_the_application_has_set_it(loop, template, told):
+    client = Client(loop, rejection_message=template)
+    (future,) = client.ask("a", retry="no").values()
+    client.decide("a", "1", tokens=-5.0)
+    assert future.exception(0).args[0].str().startswith(told)
 
 
 def test_a_topic_above_the_limit_fails_at_once_and_is_not_requested_again(client):
