@@ -1,8 +1,10 @@
-"""The topics that an applier may change."""
+"""The topics that an applier may change, and its results."""
 
 import pytest
 
-from quota.kafka.applier import TopicPermissions
+from quota.kafka.applier import TopicPermissions, _with_rejected
+from quota.records.result import TopicResult
+from tests.support.factories import decided
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,24 @@ def test_a_denial_names_the_setting():
         "topic _schemas may belong to another service: applier.topic_pattern is .*, which matches it with no "
         "alternative that begins with _"
     )
+
+
+OVERDRAWN = "user alice may change 5 partitions/s and is 10 over; try again in 2 s; decision mutation-requests-0-0"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{reason}; wiki/kafka", f"{OVERDRAWN}; wiki/kafka"),
+        ("", None),
+    ],
+)
+def test_the_results_of_a_decision_have_what_the_quota_rejected_in_the_order_of_its_topics(template, message):
+    """One topic overdraws five tokens by ten."""
+    decision = decided(15, 1, state=5.0)
+    carried_out = [TopicResult("topic-0", 36, "TOPIC_ALREADY_EXISTS", "exists")]
+    assert _with_rejected(decision, carried_out, template, now=0) == [
+        *carried_out,
+        TopicResult("topic-1", 89, "THROTTLING_QUOTA_EXCEEDED", message),
+    ]
+    assert _with_rejected(decided(1), carried_out, template, now=0) == carried_out
