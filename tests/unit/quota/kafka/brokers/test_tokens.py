@@ -349,7 +349,8 @@ def test_sparks_clients_need_their_own_login():
 
 
 def test_the_user_of_a_client_is_the_functions_principal_or_must_be_set():
-    assert ClientOptions.from_settings(load("counted")).user == "alice"
+    counted, opaque = (client_config(load(name).kafka.connection) for name in ("counted", "opaque"))
+    assert ClientOptions.from_config(counted).user == "alice"
     with pytest.raises(BadInput, match=r"client\.user is missing: .* which its token does not say"):
-        ClientOptions.from_settings(load("opaque"))
-    assert ClientOptions.from_settings(load("opaque", "client.user=carol")).user == "carol"
+        ClientOptions.from_config(opaque)
+    assert ClientOptions.from_config(opaque | {"mutation.quota.client.user": "carol"}).user == "carol"
