@@ -60,6 +60,7 @@ class QuotaAdminClient(AdminClient):
     - `ThrottlingQuotaExceededError`, if the quota rejects the topic until the time limit, or once without retries;
     - KafkaException with the cluster's error, if the cluster refuses the change, or does not let the client find its
       cost: the default number of partitions needs the permission DescribeConfigs on the cluster;
+    - KafkaException with `POLICY_VIOLATION`, if the topic costs more than the quota ever allows for one topic;
     - KafkaException with `INVALID_REQUEST`, if the call has the topic twice, or the request is invalid;
     - KafkaException with `_TIMED_OUT`, if there was no decision in time, and nothing will be changed; or if the topic
       was admitted and the cluster did not answer, and it may still be changed;
