@@ -33,6 +33,7 @@ _REQUEST = {
     "purgatory_ms": 1,
     "apply": True,
     "expires_at": 253_402_300_799_999,
+    "unrecorded": 2,
 }
 
 RECORDS: dict[str, dict[str, Any]] = {
@@ -48,6 +49,8 @@ RECORDS: dict[str, dict[str, Any]] = {
         "observed": _OBSERVED,
         "bucket_before": _BUCKET_BEFORE,
         "withdraws": {"decision_id": "mutation-requests-1-5", "mutations": 3.0},
+        "max_request_mutations": 1000,
+        "unrecorded": 2,
     },
     "dead letter": {"error": "topics: missing", "value": "{}", "timestamp": 5, "source": _SOURCE},
     "result": {
@@ -67,6 +70,7 @@ RECORDS: dict[str, dict[str, Any]] = {
         "controller_mutation_burst": 50.0,
         "max_debt_ms": 60_000,
         "shadow": False,
+        "max_request_mutations": 1000,
         "altered_configs": ["controller_mutation_rate"],
         "cancelled": False,
         **_CHANGE,
