@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from quota.admission.identity import user_of
+from quota.admission.policy import MAX_REQUEST_RECORD_BYTES
 from quota.errors import BadRecord, ClusterError
 from quota.explanation.shortfall import Shortfall, client_message
 from quota.kafka.applier_ledger import AppliedOffset, Ledger
 from quota.kafka.librdkafka import client_config, cluster_errors
-from quota.kafka.producers import RecordProducer
+from quota.kafka.producers import write_each
 from quota.kafka.reading import (
     Partition,
     Skipped,
@@ -290,15 +291,16 @@ class Applier:
         charged = [each for each in expired if sum(each.decision.charged) and each.decision.source.topic == topic]
         if not charged:
             return
-        try:
-            records = RecordProducer(client_config(self._settings.kafka.connection))
-            for admitted in charged:
-                withdrawal = codec.encode(admitted.decision.request.withdrawal)
-                records.send(topic, withdrawal, admitted.key, partition=admitted.decision.source.partition)
-            records.flush(self._settings.kafka.timeout_seconds)
-        except KafkaException as error:
+        own = {"message.max.bytes": MAX_REQUEST_RECORD_BYTES * 2}
+        producer = Producer(client_config(self._settings.kafka.connection, own))
+        records = (
+            (codec.encode(each.decision.request.withdrawal), each.key, each.decision.source.partition)
+            for each in charged
+        )
+        error = write_each(producer, topic, records, self._settings.kafka.timeout_seconds)
+        if error is not None:
             _log.warning(
-                "what had expired before it was started may stay charged: cannot write %s: %s", topic, error.args[0]
+                "what had expired before it was started may stay charged: cannot write %s: %s", topic, error.str()
             )
 
     def _note_deletions(self, decisions: Sequence[_AdmittedDecision]) -> None:

@@ -6,7 +6,7 @@ earlier program of its group.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -58,6 +58,29 @@ def produce(  # noqa: PLR0913, PLR0917 as `Producer.produce`
             return
 
 
+def write_each(
+    producer: Producer, topic: str, records: Iterable[tuple[bytes, bytes | None, int]], seconds: float
+) -> KafkaError | None:
+    """Write values with their keys to partitions, each also if another fails; return the first error.
+
+    None if all are acknowledged.
+    """
+    errors: list[KafkaError] = []
+
+    def on_delivery(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            errors.append(error)
+
+    for value, key, partition in records:
+        try:
+            produce(producer, topic, value, key, on_delivery, partition)
+        except KafkaException as error:
+            errors.append(error.args[0])
+    if producer.flush(seconds):
+        errors.append(_unanswered(seconds))
+    return next(iter(errors), None)
+
+
 class RecordProducer:
     """A producer whose first error, of a record or of its delivery, is raised by all later calls."""
 
@@ -74,7 +97,6 @@ class RecordProducer:
         value: bytes | None,
         key: bytes | None = None,
         on_delivered: Callable[[Message], None] | None = None,
-        partition: int = _BY_KEY,
     ) -> None:
         """Enqueue a record, waiting while the queue is full; `on_delivered` is called if it is acknowledged."""
 
@@ -88,7 +110,7 @@ class RecordProducer:
 
         self._raise_error()
         try:
-            produce(self.producer, topic, value, key, on_delivery, partition)
+            produce(self.producer, topic, value, key, on_delivery)
         except KafkaException as error:
             self._error = error.args[0]
             raise
@@ -101,11 +123,15 @@ class RecordProducer:
             continue
         self._raise_error()
         if waiting:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer in {seconds:.0f} s"))  # noqa: SLF001
+            raise KafkaException(_unanswered(seconds))
 
     def _raise_error(self) -> None:
         if self._error is not None:
             raise KafkaException(self._error)
+
+
+def _unanswered(seconds: float) -> KafkaError:
+    return KafkaError(KafkaError._TIMED_OUT, f"no answer in {seconds:.0f} s")  # noqa: SLF001
 
 
 def read_positions(

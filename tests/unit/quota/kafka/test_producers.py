@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from quota.errors import ClusterError, Interrupted
 from quota.kafka import producers
 from quota.kafka.dead_letters import StoredDeadLetter, send
-from quota.kafka.producers import PositionWriter, RecordProducer, produce
+from quota.kafka.producers import PositionWriter, RecordProducer, produce, write_each
 from quota.kafka.quotas.writer import QuotaWriter
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
@@ -73,6 +73,44 @@ def test_a_full_queue_is_waited_for():
         produce(producer, "topic", b"value", None, lambda error, _: failed.append(error.code()))
     producer.flush(10)
     assert failed == [TIMED_OUT] * 2
+
+
+class Partitions:
+    """A producer of whose records some are refused at once, some when they are delivered, and some never answered."""
+
+    def __init__(self):
+        self.written, self._waiting = [], 0
+
+    def produce(self, topic, value, key, partition, on_delivery):
+        match value:
+            case b"large":
+                raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+            case b"denied":
+                on_delivery(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
+            case b"lost":
+                self._waiting += 1
+            case _:
+                self.written.append((topic, value, key, partition))
+                on_delivery(None, None)
+
+    def flush(self, _):
+        return self._waiting
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (b"large", KafkaError.MSG_SIZE_TOO_LARGE),
+        (b"denied", KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        (b"lost", KafkaError._TIMED_OUT),  # noqa: SLF001
+        (b"c", None),
+    ],
+)
+def test_each_record_is_written_whatever_becomes_of_the_others(value, code):
+    partitions = Partitions()
+    error = write_each(partitions, "t", [(b"a", b"k", 2), (value, b"k", 0), (b"b", None, 1)], 0.1)
+    assert (error and error.code()) == code
+    assert {("t", b"a", b"k", 2), ("t", b"b", None, 1)} <= set(partitions.written)
 
 
 def unreachable(base_settings, timeout_seconds):
