@@ -166,7 +166,8 @@ def attempt_of(request: MutationRequest, earlier: AdmittedRequest | None = None)
     Two gateways may choose the same limit; without one, those of one sender are not told apart. An observed request
     has happened.
     """
-    attempt = _NO_LIMIT if request.expires_at is None else request.expires_at
+    # Never 0, which is that of what a program without withdrawals has admitted.
+    attempt = _NO_LIMIT if request.expires_at is None else max(request.expires_at, 1)
     is_only = request.observed is None and (earlier is None or attempt == earlier.attempt == _NO_LIMIT)
     return attempt if is_only else _SEVERAL
 

@@ -258,14 +258,16 @@ def test_a_bucket_that_was_reset_or_stored_by_a_program_without_withdrawals_give
     bucket, _ = deduplicated(resolved(300))
     older = AdmittedRequests(*bucket.admitted_requests.stored()[:3])
     stored = Bucket(200, 0, Quota(5), admitted_requests=older)
-    again = [withdrawn(300), resolved(300, at=1, offset=2)]
-    assert given_back(*again, bucket=stored) == [(200, NOTHING), (pytest.approx(200.005), None)]  # a retry stays free
+    again = [withdrawn(300), withdrawn(300, expires_at=0), resolved(300, at=1, offset=3)]
+    free = (pytest.approx(200.005), None)
+    assert given_back(*again, bucket=stored) == [(200, NOTHING), (200, NOTHING), free]  # a retry stays free
 
 
 @pytest.mark.parametrize(
     ("attempts", "back"),
     [
         ([("asked", 9)], 300.0),
+        ([("asked", 0), ("withdrawn", 0), ("asked", 9)], 300.0),
         ([("asked", 8)], 0.0),  # another one is withdrawn
         ([("asked", 9), ("withdrawn", 9), ("asked", 8)], 0.0),  # by its sender, before an applier withdraws it, too
         ([("asked", 9), ("asked", 8)], 0.0),  # the later one is carried out
