@@ -18,20 +18,25 @@ class Watched(Generic[_T]):
         self._name = name
         self._files = [Path(file) for file in files if file]
         self._load = load
-        self._state = self._present()
+        self._state = self._failed = self._present()
         self.value = load()
 
     def refresh(self) -> None:
-        """Load the content again if the files have changed; if it cannot be used, the earlier one stays."""
+        """Load the content again if the files have changed; if it cannot be used, the earlier one stays.
+
+        It is tried again then: the reason may be another one than the content, such as too many open files.
+        """
         state = self._present()
         if state == self._state:
             return
-        self._state = state
         try:
             self.value = self._load()
         except Exception as error:  # noqa: BLE001 what others write must not end the gateway
-            _log.warning("the earlier %s remains in use: %s", self._name, error)
+            if state != self._failed:
+                _log.warning("the earlier %s remains in use: %s", self._name, error)
+            self._failed = state
         else:
+            self._state = state
             _log.info("gateway: the %s %s was read again", self._name, self._files[0])
 
     def _present(self) -> list[tuple[int, int] | None]:
