@@ -25,7 +25,7 @@ INTERRUPTED = 130
 _GRACE_SECONDS = 1.0
 """The maximum time for which a call of a library, such as librdkafka's wait for a broker, may delay the handler."""
 
-_CANCEL_SECONDS = 10.0
+_CANCEL_SECONDS = 5.0
 """The maximum time for which a call may delay it after it was cancelled."""
 
 _AGAIN_SECONDS = 0.1
