@@ -75,7 +75,8 @@ def enforce(
     """Decide requests: read them, write decisions.
 
     Reads the request topic and writes decisions and dead letters to their topics. Runs until it is stopped. With
-    --set enforce.with_audit=true it runs the audit as well.
+    --set enforce.with_audit=true it runs the audit as well. A second process on the same storage root stands by, and
+    takes over when the first one ends.
 
     Examples:
       mutation-quota enforce --bootstrap-server broker:9092

@@ -168,9 +168,12 @@ def _lag_lines(row: QueryStatus) -> Iterator[str]:
 
 
 def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
-    """Yield explanations of a lag that is not a problem, and of `?`."""
+    """Yield explanations of a lag that is not a problem, the active processes, and explanations of `?`."""
     if any(row.lag and row.partitions and not row.overdue for row in rows):
         yield "A lag is normal while records wait for the next batch, for up to a minute."
+    for row in rows:
+        if row.active and row.active_since:
+            yield f"{row.name} is active in {row.active}, since {format_time(row.active_since)}."
     if any(row.running is None for row in rows):
         yield "RUNNING is ? on another machine without a metrics endpoint: --metrics HOST:PORT."
 

@@ -37,15 +37,8 @@ def start_enforce(session: DeploymentSession, *, once: bool = False) -> Streamin
     records = read_requests(spark, settings)
     if (checkpoint.state_partitions(files) or int(spark.conf.get(PARTITIONS) or 0)) == 1:
         records = records.coalesce(1)  # a batch is then one task, without a shuffle
-    quotas = KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS)
-    config = EnforceConfig(
-        window=settings.quota.window,
-        policy=Policy.of(settings),
-        decisions_topic=settings.topics.decisions,
-        dead_letters_topic=settings.topics.dead_letters,
-    )
     return (
-        enforce(records, quotas, config)
+        decided(records, settings)
         .writeStream.queryName(ENFORCE)
         .format("kafka")
         .options(**sink_options(settings))
@@ -54,6 +47,17 @@ def start_enforce(session: DeploymentSession, *, once: bool = False) -> Streamin
         .trigger(**trigger(settings.enforce.trigger_seconds, once=once))
         .start()
     )
+
+
+def decided(records: DataFrame, settings: Settings) -> DataFrame:
+    """Decide records by the settings and the quotas of a deployment."""
+    config = EnforceConfig(
+        window=settings.quota.window,
+        policy=Policy.of(settings),
+        decisions_topic=settings.topics.decisions,
+        dead_letters_topic=settings.topics.dead_letters,
+    )
+    return enforce(records, KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS), config)
 
 
 def enforce(records: DataFrame, quotas: KafkaQuotas, config: EnforceConfig) -> DataFrame:

@@ -14,6 +14,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app, start_http_server
+from prometheus_client.registry import Collector
 
 from jobs.background import background
 from jobs.metrics.collector import JobMetrics, MetricsSource
@@ -121,6 +122,17 @@ class ServiceEndpoint:
                 yield
             finally:
                 self._health, self._before = None, STOPPING
+
+    @contextmanager
+    def waiting(self, collector: Collector, health: Health) -> Iterator[None]:
+        """Serve the metrics and the health of a service that waits inside the block, and only then begins its work."""
+        self._registry.register(collector)
+        self._health = health
+        try:
+            yield
+        finally:
+            self._health = None
+            self._registry.unregister(collector)
 
     def _app(self, metrics: WSGIApplication) -> WSGIApplication:
         def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

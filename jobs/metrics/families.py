@@ -36,6 +36,7 @@ class Metric:
 
 
 STARTED: Final = "mutation_quota_query_start_timestamp_seconds"
+STANDBY: Final = "mutation_quota_standby_start_timestamp_seconds"
 
 _MAX_LABEL_CHARS = 200
 _TENANT = ("user", "client_id", "tags")
@@ -138,6 +139,12 @@ METRICS: Final = (
         STARTED,
         "s since the epoch",
         "start time of the job; also reported by `gateway`, `applier`, `observe` and `push`",
+        _QUERY,
+    ),
+    Metric(
+        STANDBY,
+        "s since the epoch",
+        "time since which a second `enforce` is ready to take over; it reports no other metrics",
         _QUERY,
     ),
     Metric(

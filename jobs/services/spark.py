@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from jobs.query_names import AUDIT, ENFORCE
+from jobs.services.standby import Standby
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import stop_all
 from jobs.spark.session import HaltTimer, jvm_pid, kill_jvm, sign_of_life, spark_session
@@ -30,61 +31,76 @@ _RETRY_SECONDS = 0.2
 
 @contextmanager
 def claimed_deployment(
-    settings: Settings, name: str, log: Path | None = None, *, take_over: bool = False
+    settings: Settings, name: str, log: Path | None = None, *, take_over: bool = False, standby: Standby | None = None
 ) -> Iterator[DeploymentSession]:
     """Provide the session of a program; its topics are prepared, and the storage root belongs to them.
 
     What can be checked without a JVM is checked before one is started. The output of the JVM and the workers goes to
     the file `log`, standard error by default. A program of another name than `audit` runs the enforcing query; the
-    audit alone needs no permission to describe the topics of requests.
+    audit alone needs no permission to describe the topics of requests. With a `standby`, another process that runs the
+    queries is waited for, and no error.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if name != AUDIT else [])]
     queries = [AUDIT] if name == AUDIT else [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])]
     leases = [LeaseWatch(query) for query in queries]
     settings.kafka.security.java()  # raises if Spark's own clients have no login
-    known = check_root(settings, leases)
+    known = check_root(settings, leases, waits=standby is not None)
     admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     topic_ids = _prepare(settings, needed, admin, known.topics)
     with ExitStack() as stack:
         spark = stack.enter_context(spark_session(settings, name, log))
         with query_errors(queries[0]):
             session = stack.enter_context(DeploymentSession(spark, settings, open_files(spark, settings), admin))
-        stack.enter_context(hold_leases(session, leases, take_over=take_over))
+        has_waited = stack.enter_context(hold_leases(session, leases, take_over=take_over, standby=standby))
         with query_errors(name):
+            if has_waited:
+                topic_ids = _prepare(settings, needed, admin, known.topics)
             deployment = _claim(session, topic_ids, needed)
         yield replace(session, deployment=deployment)
 
 
-def check_root(settings: Settings, leases: Sequence[LeaseWatch]) -> Deployment:
+def check_root(settings: Settings, leases: Sequence[LeaseWatch], *, waits: bool = False) -> Deployment:
     """Check a storage root before Spark is started, and return what it belongs to, as far as a second allows it.
 
-    The leases are watched from then on.
+    The leases are watched from then on. One that is held on this machine is an error, unless the caller `waits`.
     """
     check_store(settings)
     if not settings.storage.is_s3 and "://" in settings.storage.root:  # only Hadoop may support other schemes
         return Deployment()
     files = stored_files(settings, QUICK)
     for lease in leases:
-        check_free(files, lease)
+        if waits:
+            lease.look(files)
+        else:
+            check_free(files, lease)
     return Deployment.read(files)
 
 
 @contextmanager
-def hold_leases(session: DeploymentSession, leases: Sequence[LeaseWatch], *, take_over: bool = False) -> Iterator[None]:
+def hold_leases(
+    session: DeploymentSession,
+    watches: Sequence[LeaseWatch],
+    *,
+    take_over: bool = False,
+    standby: Standby | None = None,
+) -> Iterator[bool]:
     """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
-    The JVM is killed if another process acquires one of the leases. `take_over` is as for `Lease.claim`.
+    The JVM is killed if another process acquires one of the leases. `take_over` is as for `Lease.claim`. Yields whether
+    the standby has waited for another process.
     """
     spark = session.spark
     me = Holder.here(jvm_pid(spark), sign_of_life(spark))
     on_loss, finish = partial(kill_jvm, spark, me.jvm.pid), partial(stop_all, spark)
+    leases = [Lease(session.files, watch, session.settings.storage.lease, me) for watch in watches]
     with ExitStack() as held:
-        for watch in leases:
-            lease = Lease(session.files, watch, session.settings.storage.lease, me)
+        with query_errors(watches[0].query):
+            has_waited = standby is not None and standby.wait(session, leases, take_over=take_over)
+        for watch, lease in zip(watches, leases, strict=True):
             with query_errors(watch.query):
                 held.enter_context(hold_lease(lease, HaltTimer(spark), on_loss, finish, take_over=take_over))
-        yield
+        yield has_waited
 
 
 def _prepare(settings: Settings, needed: Sequence[str], admin: TopicAdmin, known: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,18 +15,20 @@ from jobs.audit.upkeep_schedule import stopping_upkeep
 from jobs.buckets.saved import SavedBuckets, read_buckets
 from jobs.buckets.store import check_restorable, restore_buckets
 from jobs.enforce.query import start_enforce
+from jobs.enforce.warming import warm
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.query_names import AUDIT, ENFORCE
 from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
 from jobs.services.spark import check_root, claimed_deployment
+from jobs.services.standby import Standby, StoppedStandby
 from jobs.signals import stop_signals
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import await_queries, stop_after_batch
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import DeploymentSession
-from jobs.storage.lease import LeaseWatch
+from jobs.storage.lease import LeaseLost, LeaseWatch
 from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.instance import check_callbacks
@@ -33,6 +36,9 @@ from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
+
+_WARM_BATCHES = 3
+"""The number of batches before the first real one: the first takes many times as long as any later one."""
 
 
 def run_enforce(
@@ -45,25 +51,43 @@ def run_enforce(
 ) -> None:
     """Enforce until stopped, and audit if `enforce.with_audit` is set; with `once` only what is available.
 
+    Another process that enforces is waited for, also if it has acquired the lease later, unless with `once` or `reset`.
+
     With `reset`, start with full buckets and the oldest requests, regardless of the checkpoint; with a file of
     `buckets`, start with those instead, after the requests that they include. `take_over` is as for `Lease.claim`.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
+    with ServiceEndpoint(settings.metrics, ENFORCE, once=once) as endpoint, suppress(StoppedStandby):
+        if once or reset:
+            with claimed_deployment(settings, ENFORCE, take_over=take_over) as claimed:
+                session = _without_state(claimed, saved) if reset else claimed
+                _enforce(endpoint, session, once=once)
+            return
+        standby = Standby(endpoint)
+        while True:
+            try:
+                with claimed_deployment(settings, ENFORCE, take_over=take_over, standby=standby) as session:
+                    if not standby.warm_since:
+                        warm(session, _WARM_BATCHES)
+                    _enforce(endpoint, session, once=False)
+            except LeaseLost as lost:
+                _log.warning("%s; it waits again", lost)
+                take_over = False  # the other process is alive
+            else:
+                return
+
+
+def _enforce(endpoint: ServiceEndpoint, session: DeploymentSession, *, once: bool) -> None:
+    settings = session.settings
     observer = QueryObserver(settings)
     metrics = QueryMetrics(settings, observer)
-    with (
-        ServiceEndpoint(settings.metrics, ENFORCE, once=once) as endpoint,
-        claimed_deployment(settings, ENFORCE, take_over=take_over) as claimed,
-        endpoint.following(settings, metrics, observer, with_decisions=True),
-    ):
-        session = _without_state(claimed, saved) if saved or reset else claimed
-        with stop_signals() as stop:
-            queries = [start_enforce(session, once=True)] if once else start_queries(session, metrics.upkeep_failures)
-            observer.watch(session.spark, queries, stop)
-            run_queries(stop, *queries, poll=observing(session, observer))
-            if once and settings.enforce.with_audit and not stop.is_set():
-                run_queries(stop, start_audit(session, once=True))
+    with endpoint.following(settings, metrics, observer, with_decisions=True), stop_signals() as stop:
+        queries = [start_enforce(session, once=True)] if once else start_queries(session, metrics.upkeep_failures)
+        observer.watch(session.spark, queries, stop)
+        run_queries(stop, *queries, poll=observing(session, observer), is_ready=_is_ready(observer, once=once))
+        if once and settings.enforce.with_audit and not stop.is_set():
+            run_queries(stop, start_audit(session, once=True))
 
 
 @query_errors(ENFORCE)
@@ -88,7 +112,7 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
     ):
         query = start_audit(session, once=once, failures=metrics.upkeep_failures)
         observer.watch(session.spark, [query], stop)
-        run_queries(stop, query, poll=observer.poll)
+        run_queries(stop, query, poll=observer.poll, is_ready=_is_ready(observer, once=once))
 
 
 def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None, int | None]:
@@ -129,11 +153,32 @@ def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[
     return poll
 
 
-def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
-    """Log the names of the queries and run them (`jobs.spark.queries.await_queries`), unless `stop` is set already."""
+def _is_ready(observer: QueryObserver, *, once: bool) -> Callable[[], bool]:
+    """Return whether queries that run until they are stopped are ready; with `once` they end before anyone asks."""
+    return lambda: once or observer.ready().ok
+
+
+def run_queries(
+    stop: threading.Event,
+    *queries: StreamingQuery,
+    poll: Callable[[], None] = lambda: None,
+    is_ready: Callable[[], bool] = lambda: True,
+) -> None:
+    """Run queries (`jobs.spark.queries.await_queries`), unless `stop` is set, and log their names once they are ready.
+
+    `is_ready` is called after each `poll` until then.
+    """
     if stop.is_set():
         stop_after_batch(queries)
         raise KeyboardInterrupt
-    _log.info("running: %s", ", ".join(query.name for query in queries))
+    is_logged = False
+
+    def poll_and_log() -> None:
+        nonlocal is_logged
+        poll()
+        if not is_logged and is_ready():
+            is_logged = True
+            _log.info("running: %s", ", ".join(query.name for query in queries))
+
     with stopping_upkeep(stop):
-        await_queries(stop, queries, poll)
+        await_queries(stop, queries, poll_and_log)

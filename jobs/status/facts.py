@@ -24,7 +24,8 @@ from jobs.metrics.families import STARTED
 from jobs.query_names import AUDIT, ENFORCE
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
-from jobs.storage.lease import is_held
+from jobs.storage.holder import Holder
+from jobs.storage.lease import read_holder
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
 from quota.errors import BadRecord, ClusterError, MutationQuotaError
 from quota.kafka.applier_ledger import AppliedOffset, read_offsets
@@ -153,8 +154,8 @@ class CheckpointFacts:
     folder: str
     version: int
     exists: bool
-    is_running: bool | None = None
-    """Whether a process of this machine runs the query; None if its lease does not tell."""
+    holder: Holder | None = None
+    """Who held the lease of the query last; None if nobody has run it."""
     damage: str | None = None
     """The file that Spark needs to resume and that is missing; None if the checkpoint is complete."""
     last_batch: BatchStatus | None = None
@@ -184,7 +185,7 @@ def read_storage(settings: Settings) -> StorageFacts:
 def read_checkpoint(files: ReadableFiles, name: str, version: int) -> CheckpointFacts:
     """Read the checkpoint of a query."""
     checkpoint = Checkpoint.read(files, name, version)
-    facts = CheckpointFacts(checkpoint.folder, version, checkpoint.exists, is_held(files, name))
+    facts = CheckpointFacts(checkpoint.folder, version, checkpoint.exists, read_holder(files, name))
     if not checkpoint.exists:
         return facts
     last = checkpoint.last_finished

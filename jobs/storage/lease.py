@@ -43,7 +43,11 @@ _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
 
 
 class LeaseError(MutationQuotaError):
-    """Another process holds the lease or has acquired it, or it cannot be renewed."""
+    """Another process holds the lease."""
+
+
+class LeaseLost(LeaseError):
+    """Another process has acquired the lease, or it could not be renewed."""
 
 
 class _LeaseFile(NamedTuple):
@@ -109,7 +113,7 @@ class Lease:
 
     def __init__(self, files: Files, watch: LeaseWatch, seconds: float, me: Holder) -> None:
         """Create a lease that is not held; `claim` acquires it."""
-        self.lost: LeaseError | None = None
+        self.lost: LeaseLost | None = None
         """The reason why this process no longer holds the lease."""
         self.renew_seconds = seconds / _RENEWALS
         self._files = files
@@ -144,6 +148,16 @@ class Lease:
                     left,
                 )
             self._clock.sleep(min(_POLL_STORE_SECONDS, seconds / _RENEWALS))
+
+    @property
+    def holder(self) -> Holder | None:
+        """The holder of the lease, as of the last look; None if nobody has held it."""
+        return self._watch.newest.holder
+
+    def is_free(self, *, take_over: bool = False) -> bool:
+        """Look whether nobody holds the lease, or whether its holder counts as dead; `take_over` as for `claim`."""
+        newest = self._watch.look(self._files)
+        return newest.is_of(self._me) or self._is_free(newest, take_over=take_over)
 
     def try_claim(self, *, take_over: bool = False) -> bool:
         """Acquire the lease if nobody holds it, or if its holder counts as dead; return whether it was acquired."""
@@ -219,7 +233,7 @@ class Lease:
                     self._files.write(_lease_path(self._query, self._number), self._text(ended=True))
 
     def _lose(self, why: str) -> None:
-        self.lost = self.lost or LeaseError(why)
+        self.lost = self.lost or LeaseLost(why)
 
     def _is_mine(self) -> bool:
         newest = _newest(self._files, self._query)
@@ -280,10 +294,9 @@ def _renew(lease: Lease, timer: HaltTimer, stop: threading.Event) -> None:
         lease.renew()
 
 
-def is_held(files: ReadableFiles, query: str) -> bool | None:
-    """Return whether a job runs the query; None if nobody has run it, or on another machine, or it is hidden."""
-    holder = _newest(files, query).holder
-    return None if holder is None else not holder.ended and holder.runs
+def read_holder(files: ReadableFiles, query: str) -> Holder | None:
+    """Return who held the lease of a query last; None if nobody has run it."""
+    return _newest(files, query).holder
 
 
 def check_free(files: ReadableFiles, watch: LeaseWatch) -> None:

@@ -10,13 +10,13 @@ volumes, and its settings. */ -}}
 {{- $volumes := ternary (list $data) list (hasPrefix "/" $root) | toJson -}}
 enforce:
   args: [enforce]
-  single: true # only one process at a time can use a storage root
+  standby: true # one process decides, and the others wait with a warm Spark until it has stopped
   grace: 90 # time for the current batch, and for stopping Spark
   storage: true
   volumes: {{ $volumes }}
 audit:
   args: [audit]
-  single: true
+  single: true # only one process at a time can use a storage root
   grace: 90
   storage: true
   volumes: {{ $volumes }}
@@ -162,6 +162,9 @@ spec:
   replicas: {{ .values.replicas | default 1 }}
   strategy:
     type: {{ if .service.single }}Recreate{{ else }}RollingUpdate{{ end }}
+    {{- if .service.standby }}
+    rollingUpdate: {maxSurge: 0, maxUnavailable: 1} # the next one is replaced when the one before is ready to take over
+    {{- end }}
   selector:
     matchLabels:
       {{- include "mutation-quota.selector" . | nindent 6 }}

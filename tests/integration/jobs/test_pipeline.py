@@ -2,12 +2,14 @@
 
 import json
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from jobs.audit.decisions import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.enforce.warming import warm
 from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.writer import write_record
@@ -33,6 +35,19 @@ BAD_RECORDS = {
     request_json(1, request_id=""): "request_id: expected str of length >= 1",
     request_json(1, user=7): "user: expected str",
 }
+
+
+def test_a_spark_is_warmed_by_records_of_its_own_and_nothing_is_written(spark, deployment):
+    prepare_topics(deployment)
+    topics = deployment.topics
+    produce(deployment, topics.requests, request_json(60))
+
+    session = DeploymentSession.on(spark, deployment)
+    assert warm(session, 2) > 0
+
+    ends = session.topics.offsets([(name, 0) for name in (topics.decisions, topics.dead_letters, topics.quotas)])
+    assert ends == dict.fromkeys(ends, 0)
+    assert not Path(deployment.storage.root, "checkpoints").exists()
 
 
 def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(spark, deployment):

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.request import urlopen
@@ -27,7 +27,8 @@ from tests.support.monitoring import served_samples
 from tests.support.needs import need
 from tests.support.operator import HARDLY_ANY, Operator
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
-from tests.support.topics import consume, consume_all, produce
+from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
+from tests.support.topics import consume, consume_all, decisions_of, produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 240
@@ -270,3 +271,59 @@ def test_a_job_that_is_killed_logs_nothing_but_json_and_the_next_one_keeps_each_
         ("after", "REJECTED", -20),
     ]
     assert answers[1] == answers[2]
+
+
+def stop(process, _):
+    """Stop a job cleanly."""
+    process.send_signal(signal.SIGTERM)
+    assert read_rest(process)[0] == 0
+
+
+def kill(process, _):
+    """Kill a program, whose JVM exits by itself."""
+    process.kill()
+
+
+def hang(*pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "end",
+    [stop, kill, lambda process, jvm: hang(process.pid, jvm), lambda process, _: hang(process.pid)],
+    ids=["stopped", "killed", "hanging", "hanging without its JVM"],
+)
+def test_a_standby_takes_over_while_users_request_and_nothing_is_lost_or_charged_twice(program, deployment, end):
+    """One that hangs for longer than its lease loses it, stands by when it continues, and takes over again."""
+    prepare_users(deployment)
+    root = f"storage.root={deployment.storage.root}"
+    options = as_options(deployment, root, "storage.lease_seconds=6", "spark.master=local[1]")
+    first = program("enforce", *options)
+    read_until(first, "^running: ")
+    second, jvm = program("enforce", *options), jvm_of(first)
+    read_until(second, f"standing by for process {first.pid} on .*: ready to take over")
+    with requesting(deployment) as requested:
+
+        def wait_for_decisions():
+            asked = len(requested)
+            until(lambda: len(decisions_of(deployment)) > asked + SOME, DEADLINE_SECONDS)
+
+        wait_for_decisions()
+        end(first, jvm)
+        wait_for_decisions()
+        if first.poll() is None:
+            with suppress(ProcessLookupError):  # it has halted
+                os.kill(jvm, signal.SIGCONT)
+            first.send_signal(signal.SIGCONT)
+            read_until(first, "it waits again")
+            read_until(first, f"standing by for process {second.pid} on .*: ready to take over")
+            stop(second, None)
+            wait_for_decisions()
+            second = first
+    until(lambda: len(decisions_of(deployment)) == len(requested), DEADLINE_SECONDS)
+    check_tokens(deployment, requested)
+    stop(second, None)
+    check_leases_released(deployment, "enforce")

@@ -104,9 +104,9 @@ def test_every_selector_finds_the_pods_that_it_is_for(everything):
     assert found == expected
 
 
-def test_one_gateway_of_two_at_a_time_may_be_evicted_and_no_other_service_is_held(everything):
+def test_one_of_two_pods_at_a_time_may_be_evicted_and_no_other_service_is_held(everything):
     budgets = of_kind(everything, "PodDisruptionBudget")
-    assert {name: budget["spec"]["maxUnavailable"] for name, budget in budgets.items()} == {"-gateway": 1}
+    assert {name: item["spec"]["maxUnavailable"] for name, item in budgets.items()} == {"-enforce": 1, "-gateway": 1}
     assert deployments(everything)["gateway"]["spec"]["replicas"] == 2
 
 
@@ -198,7 +198,17 @@ def test_a_cluster_without_security_needs_no_secret(settings):
     assert settings(objects, "enforce").kafka.security_protocol == "PLAINTEXT"
 
 
-@pytest.mark.parametrize("name", ["enforce", "audit", "applier", "observe"])
+def test_of_two_that_enforce_one_at_a_time_is_replaced_and_they_are_on_two_nodes(everything):
+    spec = deployments(everything)["enforce"]["spec"]
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    assert (spec["replicas"], spec["strategy"]) == (2, update)
+    (spread,) = pod(everything, "enforce")["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["maxSkew"]) == ("kubernetes.io/hostname", 1)
+    single = rendered(merged(ALL, {"enforce": {"replicas": 1}}))
+    assert of_kind(single, "PodDisruptionBudget").keys() == {"-gateway"}
+
+
+@pytest.mark.parametrize("name", ["audit", "applier", "observe"])
 def test_a_service_with_one_instance_is_stopped_before_the_next_one_starts(name, everything):
     spec = deployments(everything)[name]["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})

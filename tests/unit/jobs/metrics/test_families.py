@@ -231,6 +231,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         "mutation_quota_quota_records",
         "mutation_quota_skipped_records",
         "mutation_quota_metrics_failures",
+        "mutation_quota_standby_start_timestamp_seconds",
     }
     assert {reported.name for reported in families} == known.keys() - reported_elsewhere
 

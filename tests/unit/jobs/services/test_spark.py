@@ -159,7 +159,7 @@ def ending(settings):
 def test_a_silent_store_is_one_line_when_a_service_opens_it(settings, monkeypatch):
     monkeypatch.setattr(module, "open_files", reject)
     monkeypatch.setattr(module, "spark_session", lambda *_: nullcontext())
-    monkeypatch.setattr(module, "check_root", lambda *_: Deployment())
+    monkeypatch.setattr(module, "check_root", lambda *_, **__: Deployment())
     monkeypatch.setattr(module, "TopicAdmin", lambda *_: admin_that_sees([]))
     monkeypatch.setattr(module, "prepare_topics", lambda *_: {})
     with ending(settings), claimed_deployment(settings, "enforce"):

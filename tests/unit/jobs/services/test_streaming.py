@@ -1,10 +1,15 @@
-"""A dry run of `enforce --reset-state`, which needs neither a JVM nor Kafka."""
+"""A dry run of `enforce --reset-state`, which needs neither a JVM nor Kafka; and a lease that is lost."""
 
 import json
 
 import pytest
 
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets
+from jobs.services import streaming
+from jobs.services.standby import StoppedStandby
+from jobs.services.streaming import run_enforce
+from jobs.storage.lease import LeaseLost
+from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
 from tests.support.programs import run
 
@@ -79,3 +84,19 @@ def test_buckets_that_would_not_be_restored_are_rejected(preview, saved, options
     done = preview("--buckets", saved(**options))
     assert (done.returncode, done.stdout) == (1, "")
     assert error in done.stderr
+
+
+def test_a_job_that_loses_its_lease_waits_for_it_again_and_takes_over_from_no_live_process(monkeypatch, caplog):
+    claims = []
+
+    def claim(_, name, *, take_over, standby):
+        claims.append((name, take_over, standby))
+        if len(claims) == 1:
+            raise LeaseLost("enforce has lost its lease to process 7 on node-3, and has stopped")
+        raise StoppedStandby
+
+    monkeypatch.setattr(streaming, "claimed_deployment", claim)
+    run_enforce(load_settings([], environment={}, with_default_file=False), once=False, take_over=True)
+    (first, second) = claims
+    assert (first, second) == (("enforce", True, first[2]), ("enforce", False, first[2]))
+    assert caplog.messages == ["enforce has lost its lease to process 7 on node-3, and has stopped; it waits again"]

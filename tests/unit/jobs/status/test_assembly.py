@@ -1,11 +1,13 @@
 """A deployment's state and its problems, from the reports of its parts, of which some may not answer."""
 
+import os
 import tarfile
 import threading
 import time
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.loops import ApplierMetrics, LoopHealth
@@ -14,6 +16,7 @@ from jobs.status import assembly
 from jobs.status.assembly import Facts, assemble
 from jobs.status.facts import AppliedFacts, QuotaLogFacts, read_endpoint, read_storage
 from jobs.storage.deployment import Deployment
+from jobs.storage.holder import Holder
 from quota.errors import ClusterError
 from quota.kafka.applier import ApplierStats
 from quota.kafka.applier_ledger import AppliedOffset
@@ -237,16 +240,21 @@ def test_the_topics_of_users_replace_the_shared_one():
 @pytest.mark.parametrize(
     ("lease", "endpoints", "running"),
     [
-        (True, [], (True, "its lease")),
-        (False, [], (False, "its lease")),
+        ({}, [], (True, "its lease")),
+        ({"ended": True}, [], (False, "its lease")),
+        ({"machine": "another"}, [], (None, None)),
         (None, [], (None, None)),
         (None, [EndpointStatus("h:1", ready=True, jobs=["enforce"])], (True, "metrics at h:1")),
     ],
 )
 def test_a_lease_of_this_machine_or_an_endpoint_tells_whether_a_query_runs(settings, lease, endpoints, running):
-    stored = storage(enforce=checkpoint("enforce", 3, is_running=lease))
+    holder = None if lease is None else structs.replace(Holder.here(os.getpid(), None), host="node-3", **lease)
+    stored = storage(enforce=checkpoint("enforce", 3, holder=holder))
     status = assemble(settings, facts(storage_facts=stored, endpoints=endpoints))
     assert [(row.running, row.running_by) for row in status.queries] == [running, (None, None)]
+    holds = holder is not None and not holder.ended
+    active = (f"process {os.getpid()} on node-3", holder.started_at) if holds else (None, None)
+    assert (query(status, "enforce").active, query(status, "enforce").active_since) == active
 
 
 @pytest.mark.parametrize(("age_ms", "running"), [(31_000, True), (95_000, False)])

@@ -1,0 +1,99 @@
+"""A second `enforce` on a storage root: it waits with a warm Spark until the first one has stopped, and takes over.
+
+It writes to no topic and to nothing in the storage root before it has the leases.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from prometheus_client.metrics_core import Metric as Family
+
+from jobs.enforce.warming import warm
+from jobs.metrics.endpoint import ServiceEndpoint
+from jobs.metrics.families import STANDBY, family
+from jobs.metrics.loops import LoopHealth
+from jobs.query_names import ENFORCE
+from jobs.signals import stop_signals
+from jobs.storage.files import DeploymentSession
+from jobs.storage.lease import Lease
+from quota.kafka.timing import Every
+
+_log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.25
+_LOOK_AT_STORE_SECONDS = 1.0
+"""A look at an object store takes two requests, which are billed."""
+
+_BATCHES = 4
+_ROUNDS = 8
+_SETTLED = 0.8
+"""Batches have settled if those of a round take at least this share of the time of the round before."""
+_KEEP_WARM_SECONDS = 40.0
+"""A Python worker exits after a minute without a task."""
+
+_STALLED_SECONDS = 60.0
+
+
+class StoppedStandby(Exception):
+    """A signal has stopped a standby."""
+
+
+class Standby:
+    """Waits for the leases of queries, which another process holds; a loop and a collector of metrics."""
+
+    def __init__(self, endpoint: ServiceEndpoint) -> None:
+        self.looped_at = 0.0
+        self.warm_since = 0.0
+        """The time since which its Spark is warm [s since the epoch]; 0 if it is not."""
+        self._endpoint = endpoint
+
+    def wait(self, session: DeploymentSession, leases: Sequence[Lease], *, take_over: bool) -> bool:
+        """Return when the first of the leases is acquired and the others are free; whether another process had it.
+
+        Raises:
+            StoppedStandby: A signal has stopped the program.
+
+        """
+
+        def acquire() -> bool:
+            return all(lease.is_free(take_over=take_over) for lease in leases) and leases[0].try_claim(
+                take_over=take_over
+            )
+
+        def active() -> str:
+            return f"standing by for {leases[0].holder or 'another process'}"
+
+        self.looped_at = self.warm_since = 0.0
+        if acquire():
+            return False
+        health = LoopHealth(self, limited=active, limit_seconds=_STALLED_SECONDS)
+        look_seconds = _LOOK_AT_STORE_SECONDS if "://" in session.files.root else _LOOK_SECONDS
+        with self._endpoint.waiting(self, health), stop_signals() as stop:
+            _log.info("%s: warming", active())
+            _warm_until_settled(session)
+            self.warm_since, keep_warm = time.time(), Every(_KEEP_WARM_SECONDS, at_once=False)
+            _log.info("%s: ready to take over", active())
+            while not acquire():
+                self.looped_at = time.monotonic()
+                if stop.wait(look_seconds):
+                    raise StoppedStandby
+                if keep_warm.is_due():
+                    warm(session, 1)
+            _log.info("taking over")
+        return True
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the metrics of a standby that is ready to take over."""
+        if self.warm_since:
+            yield family(STANDBY, {ENFORCE: self.warm_since})
+
+
+def _warm_until_settled(session: DeploymentSession) -> None:
+    before = math.inf
+    for _ in range(_ROUNDS):
+        seconds = warm(session, _BATCHES)
+        if seconds is None or seconds > before * _SETTLED:
+            return
+        before = seconds
