@@ -27,9 +27,8 @@ _LOOK_AT_STORE_SECONDS = 1.0
 """A look at an object store takes two requests, which are billed."""
 
 _BATCHES = 4
-_ROUNDS = 8
 _SETTLED = 0.8
-"""Batches have settled if those of a round take at least this share of the time of the round before."""
+"""Batches have settled if the last one of a round takes at least this share of the time of that of the round before."""
 _KEEP_WARM_SECONDS = 40.0
 """A Python worker exits after a minute without a task."""
 
@@ -50,17 +49,14 @@ class Standby:
         self._endpoint = endpoint
 
     def wait(self, session: DeploymentSession, leases: Sequence[Lease], *, take_over: bool) -> bool:
-        """Return when the first of the leases is acquired and the others are free; whether another process had it.
+        """Return when the first lease is acquired and the others are free; whether another process had one of them.
 
-        Raises:
-            StoppedStandby: A signal has stopped the program.
-
+        A signal raises `StoppedStandby`.
         """
 
         def acquire() -> bool:
-            return all(lease.is_free(take_over=take_over) for lease in leases) and leases[0].try_claim(
-                take_over=take_over
-            )
+            are_free = all(lease.is_free(take_over=take_over) for lease in leases)
+            return are_free and leases[0].try_claim(take_over=take_over)
 
         def active() -> str:
             return f"standing by for {leases[0].holder or 'another process'}"
@@ -68,18 +64,22 @@ class Standby:
         self.looped_at = self.warm_since = 0.0
         if acquire():
             return False
-        health = LoopHealth(self, limited=active, limit_seconds=_STALLED_SECONDS)
+        missing = "it is warming"
+        health = LoopHealth(self, lambda: missing, limited=active, limit_seconds=_STALLED_SECONDS)
         look_seconds = _LOOK_AT_STORE_SECONDS if "://" in session.files.root else _LOOK_SECONDS
+        last, keep_warm = math.inf, Every(_KEEP_WARM_SECONDS, at_once=False)
         with self._endpoint.waiting(self, health), stop_signals() as stop:
             _log.info("%s: warming", active())
-            _warm_until_settled(session)
-            self.warm_since, keep_warm = time.time(), Every(_KEEP_WARM_SECONDS, at_once=False)
-            _log.info("%s: ready to take over", active())
             while not acquire():
                 self.looped_at = time.monotonic()
-                if stop.wait(look_seconds):
+                if stop.wait(look_seconds if self.warm_since else 0):
                     raise StoppedStandby
-                if keep_warm.is_due():
+                if not self.warm_since:  # the lease of a dead process may expire meanwhile
+                    before, last = last, warm(session, _BATCHES) or math.inf
+                    if last >= before * _SETTLED:
+                        self.warm_since, missing = time.time(), ""
+                        _log.info("%s: ready to take over", active())
+                elif keep_warm.is_due():
                     warm(session, 1)
             _log.info("taking over")
         return True
@@ -88,12 +88,3 @@ class Standby:
         """Yield the metrics of a standby that is ready to take over."""
         if self.warm_since:
             yield family(STANDBY, {ENFORCE: self.warm_since})
-
-
-def _warm_until_settled(session: DeploymentSession) -> None:
-    before = math.inf
-    for _ in range(_ROUNDS):
-        seconds = warm(session, _BATCHES)
-        if seconds is None or seconds > before * _SETTLED:
-            return
-        before = seconds

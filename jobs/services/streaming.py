@@ -16,7 +16,7 @@ from jobs.buckets.saved import SavedBuckets, read_buckets
 from jobs.buckets.store import check_restorable, restore_buckets
 from jobs.enforce.query import start_enforce
 from jobs.enforce.warming import warm
-from jobs.metrics.endpoint import ServiceEndpoint
+from jobs.metrics.endpoint import Health, ServiceEndpoint
 from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.query_names import AUDIT, ENFORCE
 from jobs.services.monitors import CheckpointMonitor, UserTopicsMonitor
@@ -85,7 +85,7 @@ def _enforce(endpoint: ServiceEndpoint, session: DeploymentSession, *, once: boo
     with endpoint.following(settings, metrics, observer, with_decisions=True), stop_signals() as stop:
         queries = [start_enforce(session, once=True)] if once else start_queries(session, metrics.upkeep_failures)
         observer.watch(session.spark, queries, stop)
-        run_queries(stop, *queries, poll=observing(session, observer), is_ready=_is_ready(observer, once=once))
+        run_queries(stop, *queries, poll=observing(session, observer), health=None if once else observer)
         if once and settings.enforce.with_audit and not stop.is_set():
             run_queries(stop, start_audit(session, once=True))
 
@@ -112,7 +112,7 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
     ):
         query = start_audit(session, once=once, failures=metrics.upkeep_failures)
         observer.watch(session.spark, [query], stop)
-        run_queries(stop, query, poll=observer.poll, is_ready=_is_ready(observer, once=once))
+        run_queries(stop, query, poll=observer.poll, health=None if once else observer)
 
 
 def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None, int | None]:
@@ -153,20 +153,15 @@ def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[
     return poll
 
 
-def _is_ready(observer: QueryObserver, *, once: bool) -> Callable[[], bool]:
-    """Return whether queries that run until they are stopped are ready; with `once` they end before anyone asks."""
-    return lambda: once or observer.ready().ok
-
-
 def run_queries(
     stop: threading.Event,
     *queries: StreamingQuery,
     poll: Callable[[], None] = lambda: None,
-    is_ready: Callable[[], bool] = lambda: True,
+    health: Health | None = None,
 ) -> None:
-    """Run queries (`jobs.spark.queries.await_queries`), unless `stop` is set, and log their names once they are ready.
+    """Run queries (`jobs.spark.queries.await_queries`), unless `stop` is set.
 
-    `is_ready` is called after each `poll` until then.
+    Their names are logged once their health is ready, at once by default.
     """
     if stop.is_set():
         stop_after_batch(queries)
@@ -176,7 +171,7 @@ def run_queries(
     def poll_and_log() -> None:
         nonlocal is_logged
         poll()
-        if not is_logged and is_ready():
+        if not is_logged and (health is None or health.ready().ok):
             is_logged = True
             _log.info("running: %s", ", ".join(query.name for query in queries))
 

@@ -28,7 +28,7 @@ class Scene:
 
     def __init__(self, monkeypatch):
         self.files, self.stop, self.looks = MemoryFiles(), SimpleNamespace(wait=self._look), []
-        self.batches, self.seconds = [], []
+        self.batches, self.seconds, self.meanwhile = [], [], lambda: None
         self.active = [lease_of(self.files, query, id="first", machine="another", host="node-3") for query in QUERIES]
         self.endpoint = ServiceEndpoint(SETTINGS.metrics, "enforce")
         self.standby = Standby(self.endpoint)
@@ -39,11 +39,12 @@ class Scene:
     def wait(self):
         return self.standby.wait(SimpleNamespace(files=self.files), self.leases, take_over=False)
 
-    def _look(self, _):
-        return self.looks.pop(0)()
+    def _look(self, seconds):
+        return self.looks.pop(0)() if seconds else False  # between two rounds of batches
 
     def _warm(self, _, batches):
         self.batches.append((batches, self.ready()))
+        self.meanwhile()
         return self.seconds.pop(0) if self.seconds else 1.0
 
     def ready(self):
@@ -95,13 +96,22 @@ def test_a_standby_warms_until_its_batches_have_settled_and_takes_over_what_the_
     ]
     assert scene.wait() is True
     assert [batches for batches, _ in scene.batches] == [4, 4, 4]
-    assert {answer for _, answer in scene.batches} == {(False, "it is starting")}
+    assert {answer for _, answer in scene.batches} == {(False, "it is warming")}
     assert holders(scene.files)["enforce"] != "first"
     assert scene.ready() is None
 
 
-def test_a_standby_that_is_stopped_claims_nothing(scene):
+def test_a_lease_that_expires_while_spark_is_warmed_is_acquired_before_batches_have_settled(scene):
     scene.active[0].claim()
+    scene.seconds, scene.meanwhile = [9.0, 2.0, 1.0], scene.active[0].release
+    assert scene.wait() is True
+    assert (len(scene.batches), scene.standby.warm_since) == (1, 0.0)
+
+
+@pytest.mark.parametrize("settled", [1.0, None], ids=["", "where nothing can be warmed"])
+def test_a_standby_that_is_stopped_claims_nothing(scene, settled):
+    scene.active[0].claim()
+    scene.seconds = [settled, settled]
     scene.looks = [lambda: None, lambda: True]
     with pytest.raises(StoppedStandby):
         scene.wait()
