@@ -207,6 +207,10 @@ FIRED = {
         {"table": "decisions", "severity": "warning"},
         "The upkeep of the table decisions fails again and again.",
     ),
+    "StandbyMissing": (
+        {"severity": "warning"},
+        "An enforce stood by within the last day, and none is ready to take over now.",
+    ),
 }
 """The labels and the summary of each alert in the cases below."""
 
@@ -228,6 +232,7 @@ def pods(starts):
 
 LAST = "last_batch_timestamp_seconds"
 UNDECIDED = 'mutation_quota_gateway_topics_total{reason="NO_DECISION"}'
+STANDBY = "mutation_quota_standby_start_timestamp_seconds"
 UNCHARGED = "mutation_quota_gateway_uncharged_mutations_total"
 _EVALUATED = {"GatewayBypassed": "25m", "RejectedShare": "22m"}
 """When an alert is evaluated, if not after ten minutes."""
@@ -274,6 +279,11 @@ def check_alert(programs, tmp_path):
         ("Down", {ENFORCE: "7x8 stale"}, True),
         ("Down", {ENFORCE: "7x60"}, False),
         ("Down", {ENFORCE: "7x8 stale", f'{QUERY}_{LAST}{{query="enforce",instance="b",pod="b"}}': "_x12 7x60"}, False),
+        # a deployment that never had a standby; and one whose standby took over, and has another one four minutes later
+        ("StandbyMissing", {ENFORCE: "7x60"}, False),
+        ("StandbyMissing", {STANDBY: "7x60"}, False),
+        ("StandbyMissing", {STANDBY: "7x8 stale"}, True),
+        ("StandbyMissing", {STANDBY: "7x8 stale", f'{STANDBY}{{pod="b"}}': "_x24 7x60"}, False),
         ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale"}, True),
         ("Gone", {f'{STARTED}{{query="audit"}}': "7x60"}, False),
         ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale _x4 9x60"}, False),
