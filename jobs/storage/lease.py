@@ -274,6 +274,7 @@ def hold_lease(
             finally:
                 finished = finish()
     except Exception:
+        lease.check()  # after a stop of this process, what it has caused is noticed first
         if lease.lost is not None:
             raise lease.lost from None
         raise

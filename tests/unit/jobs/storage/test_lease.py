@@ -13,7 +13,7 @@ import pytest
 from jobs.spark.jvm import SignOfLife
 from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
-from jobs.storage.lease import Lease, LeaseError, LeaseWatch, hold_lease, read_holder
+from jobs.storage.lease import Lease, LeaseError, LeaseLost, LeaseWatch, hold_lease, read_holder
 from tests.support.memory_files import MemoryFiles
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -267,6 +267,15 @@ def test_a_job_that_cannot_renew_stops_before_another_may_start(store, clock):
 
     with pytest.raises(LeaseError, match=r"could not renew its lease on .* \(connection refused\) and has stopped"):
         hold_until_lost(lease, lose)
+
+
+def test_a_process_that_was_stopped_reports_the_lease_and_not_the_jvm_that_has_halted_meanwhile(store, clock):
+    def resume():
+        clock.time += 0.75 * SECONDS
+        raise OSError("the JVM has halted")
+
+    with pytest.raises(LeaseLost, match="could not renew its lease"), held(lease_of(store, here(), clock=clock)):
+        resume()
 
 
 def test_a_store_that_recovers_in_time_has_no_effect(store, clock):
