@@ -123,10 +123,6 @@ class QueryStatus(msgspec.Struct, frozen=True):
     """Whether it runs, by a metrics endpoint or a record of the applier; null if unknown."""
     running_by: str | None = None
     """The source of this information."""
-    active: str | None = None
-    """The process that holds its lease, with its host, and has not released it; null if there is none."""
-    active_since: int | None = None
-    """When that process acquired the lease, epoch ms by the clock of its host."""
     last_batch: BatchStatus | None = None
     """The last finished batch; for the applier, `started_at` is the time at which it last stored its position."""
     open_batch: BatchStatus | None = None
@@ -136,6 +132,10 @@ class QueryStatus(msgspec.Struct, frozen=True):
     overdue: int | None = None
     """The number of those that have waited for more than a minute."""
     partitions: list[PartitionLag] | None = None
+    active: str | None = None
+    """The process that holds its lease, with its host, and has not released it; null if there is none."""
+    active_since: int | None = None
+    """When that process acquired the lease, epoch ms by the clock of its host."""
 
 
 class TableStatus(msgspec.Struct, frozen=True):
