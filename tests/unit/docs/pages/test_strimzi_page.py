@@ -130,6 +130,7 @@ def test_the_release_uses_the_users_and_the_certificate(release, tmp_path):
 def test_one_pod_decides_and_audits_on_a_volume_for_one_node(release, tmp_path):
     assert of_kind(release, "Deployment").keys() == {"-enforce", "-gateway"}
     assert read_settings(release, "enforce", tmp_path).enforce.with_audit
+    assert of_kind(release, "Deployment")["-enforce"]["spec"]["replicas"] == 1
     assert of_kind(release, "PersistentVolumeClaim")[""]["spec"]["accessModes"] == ["ReadWriteOnce"]
 
 
