@@ -6,15 +6,17 @@ A bucket remembers for a while which requests it has admitted. A repeat is recog
 wrote, not by its `request_id` alone: an id alone would let a client pay for one partition and get a thousand.
 """
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
 
 import msgspec
+from msgspec.structs import replace
 
 from quota.records import codec
 from quota.records.decision import Withdrawal
+from quota.records.quota_log import Quota
 from quota.records.record import Source
 from quota.records.request import MutationRequest
 
@@ -135,6 +137,22 @@ class Deduplication:
     window_ms: int = 0
     max_requests: int = 1000
 
+    def identify(
+        self, remembered: AdmittedRequests, request: MutationRequest, quota: Quota, now: int
+    ) -> tuple[bytes, Quota]:
+        """Return the digest by which a request is remembered, empty without deduplication, and the quota for it.
+
+        What was admitted in full before its quota got the limit is not rejected by it: it is charged, and may exist.
+        """
+        digest, limit = digest_of(request) if self.window_ms else b"", quota.max_request_mutations
+        if not digest or limit is None:
+            return digest, quota
+        exceeding = [number for number, topic in enumerate(request.topics) if topic.partitions > limit]
+        known = remembered.find(digest) if exceeding else None
+        if known and (request.withdraws or (self.repeated(known, now) and known.topics == len(request.topics))):
+            return digest, replace(quota, max_request_mutations=None)
+        return digest_of(request, exceeding) if exceeding else digest, quota
+
     def repeated(self, known: AdmittedRequest | None, now: int) -> AdmittedRequest | None:
         """Return a known request if it was seen in the window before `now` (epoch ms)."""
         return known if known is not None and now - known.timestamp <= self.window_ms else None
@@ -172,14 +190,11 @@ def attempt_of(request: MutationRequest, earlier: AdmittedRequest | None = None)
     return attempt if is_only else _SEVERAL
 
 
-def digest_of(request: MutationRequest, topic_limit: float) -> bytes:
+def digest_of(request: MutationRequest, exceeding: Sequence[int] = ()) -> bytes:
     """Return the digest of a request's sender and mutations; timing fields are excluded.
 
-    If topics exceed the limit, the digest says which: with another limit that admits them, they are not charged yet.
+    It tells which topics exceed the limit: with another limit that admits them, they are not charged yet.
     """
     content: tuple[object, ...]
     content = (request.user, request.client_id, request.request_id, request.operation, request.topics)
-    if topic_limit < math.inf:
-        exceeding = [number for number, topic in enumerate(request.topics) if topic.partitions > topic_limit]
-        content = (*content, exceeding) if exceeding else content
-    return blake2b(codec.encode(content), digest_size=_DIGEST_BYTES).digest()
+    return blake2b(codec.encode((*content, exceeding) if exceeding else content), digest_size=_DIGEST_BYTES).digest()

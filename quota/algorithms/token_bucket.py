@@ -17,7 +17,6 @@ from quota.algorithms.deduplication import (
     AdmittedRequests,
     Deduplication,
     attempt_of,
-    digest_of,
 )
 from quota.records.decision import BucketBefore, Decision, Repeat, Withdrawal
 from quota.records.levels import Limit, ResolvedRequest
@@ -123,13 +122,13 @@ class TokenBucket:
             return state, Admission([True] * len(request.topics))
         bucket = None if state is not None and is_reset(state.reset_at, resolution.reset_at) else state
         clock = clock_of(resolved.record.source, request.observed)
-        quota, deduplication = limit.quota, self.deduplication
+        deduplication = self.deduplication
+        remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
+        digest, quota = deduplication.identify(remembered, request, limit.quota, now)
         burst = self.window.burst(quota.rate, quota.burst)
         reset_at = None if state is None else resolution.reset_at
         full = BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
         before = full if bucket is None else _before(bucket, limit, now, self.window, clock)
-        remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
-        digest = digest_of(request, quota.topic_limit) if deduplication.window_ms else b""
         known = remembered.find(digest) if digest else None
         repeats = None
         if request.validate_only:

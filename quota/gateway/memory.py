@@ -5,6 +5,7 @@ memory of recent changes, topics would be deleted for free as long as the broker
 earlier topics.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -186,6 +187,11 @@ class KnownBuckets:
         bucket, _ = known
         tokens = gain(bucket.tokens, bucket.quota, now - (bucket.updated_at or now), bucket.burst)
         return throttle_ms(tokens, bucket.tokens, bucket.quota)
+
+    def topic_limit(self, client: Client) -> float:
+        """Return what a topic of a client may cost, as far as is known."""
+        known = self._buckets.get(self.tags_of(client))
+        return math.inf if known is None else known[1].topic_limit
 
     def charge(self, client: Client, request: MutationRequest, now: int) -> Admission | None:
         """Charge a request that is not decided; return the answer of the client's bucket, None if that is not known."""

@@ -141,13 +141,14 @@ def _decide(
 ) -> Generator[DecisionRequest, DecisionReply, _Outcome]:
     """Return the outcome.
 
-    A strict client in debt that was decided just now is rejected without another decision.
+    A strict client in debt that was decided just now is rejected without another decision, but for topics that exceed
+    the limit: alone, they throttle nobody.
     """
-    now = clock()
+    now, limit = clock(), context.buckets.topic_limit(request.client)
     debt = context.debts.find(request.client, now) if request.is_strict else None
-    if debt is not None and debt.is_fresh(now):
+    rejected = [_rejection(mutation.cost, limit) for mutation in checked.charged]
+    if debt is not None and debt.is_fresh(now) and any(each.reason is Reason.EXHAUSTED for each in rejected):
         context.debts.add_unrecorded(request.client, len(checked.charged))
-        rejected = [_Rejection(Reason.EXHAUSTED)] * len(checked.charged)
         return _by_quota(rejected, debt.ends_at - now, debt.shortfall, context)
     requested = MutationRequest(
         request_id="",

@@ -64,6 +64,20 @@ def test_a_repeat_is_free_and_its_topics_above_the_limit_are_rejected_again():
     assert [decision.repeats and decision.repeats.topics for decision in decisions] == [None, 3, None, 2]
 
 
+def test_what_was_admitted_before_the_limit_is_not_charged_again_nor_rejected_by_a_limit():
+    """Another request with the same topic is; a withdrawal gives the first one back."""
+    _, (first, repeat, other, *_, last) = deduplicated(
+        resolved(400),
+        resolved(400, offset=1, max_request_mutations=300),
+        resolved(400, request_id="s", max_request_mutations=300),
+        resolved(90, 10),
+        withdrawn(90, 10, offset=5, max_request_mutations=50),
+    )
+    assert [topic.error_code for topic in (first.topics + repeat.topics + other.topics)] == [0, 0, 44]
+    assert (repeat.tokens, repeat.repeats, other.tokens) == (100, Repeat("mutation-requests-0-0", 1), 100)
+    assert (last.tokens_before, last.tokens) == (0, 100)
+
+
 @pytest.mark.parametrize("way", [{"purgatory_ms": 5}, {"expires_at": 9}])
 def test_a_request_is_the_same_however_it_was_forwarded(way):
     _, (_, second) = deduplicated(resolved(300), resolved(300, **way))

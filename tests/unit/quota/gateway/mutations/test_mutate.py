@@ -381,6 +381,22 @@ def test_a_topic_above_the_limit_has_an_error_that_no_client_retries_with_or_wit
     assert on.context.stats.unrecorded == {("EXCEEDS_LIMIT", "ANONYMOUS"): 1}
 
 
+def test_a_known_debt_does_not_hide_that_a_topic_is_above_the_limit(play):
+    """With a smaller topic it is rejected without a decision; alone, it is decided, since it throttles nobody."""
+    on = play()
+    fields = {"tokens": -20, "max_request_mutations": 20, **USERS}
+    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=60_000, **fields)
+    on.answers()
+    other = play(context=on.context)
+    other.exchange(19, 7, {**creation("b"), "topics": creation("b")["topics"] + creation("c", partitions=30)["topics"]})
+    (answer,) = other.answers()
+    assert [topic["errorCode"] for topic in answer["topics"]] == [89, 44]
+    assert (answer["topics"][1]["errorMessage"], answer["throttleTimeMs"]) == (TOO_LARGE, 60_000)
+    third = play(context=on.context)
+    third.exchange(19, 7, creation("c", partitions=30))
+    assert third.answers() == []
+
+
 def test_fail_open_does_not_limit_a_client_whose_bucket_is_not_known(play):
     on = play(when_silent="open")
     for name in ("a", "b"):
