@@ -10,11 +10,15 @@ from quota.text import format_duration, format_tokens, legible
 
 REASON = "{reason}"
 """The place of the sentence in the setting `quota.rejection_message`."""
+_MAX_NAME = 100
+"""The length to which names are cut: each topic of a request has the sentence."""
 
 
 class Shortfall(msgspec.Struct, frozen=True):
     """A bucket in debt; `explanation_text` has what an operator reads about it."""
 
+    client: tuple[str, str]
+    """The user and client-id that are told."""
     tags: Tags
     rate: float
     """Q [mutations/s]."""
@@ -28,7 +32,8 @@ class Shortfall(msgspec.Struct, frozen=True):
         """Return the bucket as a decision left it; None if it touched none."""
         if decision.quota is None or decision.tokens is None:
             return None
-        return cls(decision.tags, decision.quota, decision.tokens, decision.decision_id)
+        client = decision.user, decision.client_id
+        return cls(client, decision.tags, decision.quota, decision.tokens, decision.decision_id)
 
     def sentence(self, left_ms: int) -> str:
         """Return what was exceeded, by how much, and that the client may try again in `left_ms`."""
@@ -42,12 +47,16 @@ class Shortfall(msgspec.Struct, frozen=True):
     def _who(self) -> str:
         """Who shares the bucket; a callback's tags may name others."""
         user, client_id, more = self.tags
-        if more:
+        if more or user not in {"", self.client[0]} or client_id not in {"", self.client[1]}:
             return "everybody who shares this quota"
-        client = f"client-id {legible(client_id)}" if client_id else ""
+        client = f"client-id {_shown(client_id)}" if client_id else ""
         if not user:
             return f"{client} of all users"
-        return f"user {legible(user)} with {client}" if client else f"user {legible(user)}"
+        return f"user {_shown(user)} with {client}" if client else f"user {_shown(user)}"
+
+
+def _shown(name: str) -> str:
+    return legible(name) if len(name) <= _MAX_NAME else f"{legible(name[:_MAX_NAME])}..."
 
 
 def client_message(template: str, sentence: str | None) -> str | None:

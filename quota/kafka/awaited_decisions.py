@@ -303,7 +303,8 @@ class AwaitedDecisions:
         if self._pace.trial_is_due(now):
             if self._pace.silent_for(now) and not self._undecided.any_written:
                 return False
-            trial = replace_fields(wanted.request, request_id=f"{self._prefix}{uuid.uuid4().hex}", validate_only=True)
+            trial_id = f"{self._prefix}{uuid.uuid4().hex}"
+            trial = replace_fields(wanted.request, request_id=trial_id, validate_only=True, unrecorded=0)
             self._undecided.add(_Pending(trial, b"", now))
             self._send(trial, loop)
         return True

@@ -203,7 +203,8 @@ class Decision(msgspec.Struct, frozen=True):
             raise ValueError("repeats.topics: more than there are topics")
         if self.outcome is not Outcome.ADMITTED:
             for topic in self.topics:
-                if topic.reason is None and topic.error_code:  # of an older program, which did not record it
+                # An older program records no reason, and a newer one may record one that is not known here.
+                if topic.error_code and (topic.reason is None or topic.reason.code != topic.error_code):
                     msgspec.structs.force_setattr(topic, "reason", Reason.of_codes([topic.error_code]))
 
     @property

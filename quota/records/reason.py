@@ -31,6 +31,11 @@ class Reason(enum.Enum):
         return member
 
     @classmethod
+    def _missing_(cls, _: object) -> Self:
+        """Read a reason of a newer program, which `Decision` corrects by its error code."""
+        return cls.EXHAUSTED
+
+    @classmethod
     def of_codes(cls, error_codes: Iterable[int]) -> "Reason | None":
         """Return the first reason of a decision by the error codes of its topics; None if it rejects none.
 

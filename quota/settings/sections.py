@@ -14,6 +14,7 @@ from quota.settings.types import (
     Memory,
     Name,
     NameList,
+    RejectionMessage,
     Seconds,
     SecondsOrZero,
     Section,
@@ -125,7 +126,7 @@ class QuotaSettings(Section):
     shadow: bool = False
     """Whether all requests are admitted, and those that would have been rejected are only reported."""
 
-    rejection_message: str = "{reason}"
+    rejection_message: RejectionMessage = "{reason}"
     """Error message of a topic that a quota rejects, for its client: `{reason}` is a sentence on what was exceeded, by
     how much and when to try again, as in `{reason}; quotas: wiki/kafka`. Empty sends none."""
 

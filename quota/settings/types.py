@@ -50,7 +50,12 @@ def _check_pattern(text: str) -> str:
 
 
 _MEMORY, _TOPIC = r"^[1-9][0-9]{0,5}[mg]$", f"^{TOPIC_NAME}$"
-EXPECTED = {_MEMORY: "a size such as 512m or 1g", _TOPIC: "1 to 249 letters, digits, dots, underscores and hyphens"}
+_MESSAGE = r"^[^{}]*(\{reason\}[^{}]*)?$"
+EXPECTED = {
+    _MEMORY: "a size such as 512m or 1g",
+    _TOPIC: "1 to 249 letters, digits, dots, underscores and hyphens",
+    _MESSAGE: "text with {reason} at most once, and no other braces",
+}
 """The patterns of settings in words, for errors."""
 
 MAX_PORT = 65_535
@@ -93,6 +98,7 @@ AddressOrEmpty = Annotated[str, AfterValidator(_check_address)]
 Address = Annotated[Name, AfterValidator(_check_address)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 NameList = Annotated[list[Name], BeforeValidator(_split)]
+RejectionMessage = Annotated[str, StringConstraints(pattern=_MESSAGE, max_length=1000)]
 TopicName = Annotated[str, StringConstraints(pattern=_TOPIC)]
 MappingRules = Annotated[Name, _checked_by(PrincipalRules)]
 """Rules in the syntax of `ssl.principal.mapping.rules`."""

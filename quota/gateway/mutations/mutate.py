@@ -170,6 +170,8 @@ def _decide(
             for topic in reply.decision.topics
         ]
         return _by_quota(rejections, reply.throttle_ms, shortfall, context, is_recorded=True)
+    if not reply.was_requested:
+        context.debts.add_unrecorded(request.client, requested.unrecorded)
     is_silent = reply.job_silent_ms >= context.decision_timeout_ms
     if is_silent and context.when_silent == "open" and not reply.is_invalid:
         return _proceed(request, requested, context, clock())
@@ -215,7 +217,8 @@ def _proceed(request: ClientRequest, requested: MutationRequest, context: Gatewa
     if answer is None or answer.quota is None or answer.tokens is None:
         return _Outcome([None] * len(topics))
     context.debts.add_unrecorded(request.client, len(topics) - len(charged))
-    shortfall = Shortfall(context.buckets.tags_of(request.client), answer.quota.rate, answer.tokens)
+    tags = context.buckets.tags_of(request.client)
+    shortfall = Shortfall(request.client, tags, answer.quota.rate, answer.tokens)
     limit = answer.quota.topic_limit
     rejections = [None if admits else _rejection(topic, limit) for topic, admits in zip(topics, admitted, strict=True)]
     return _by_quota(rejections, answer.controller_throttle_ms, shortfall, context)

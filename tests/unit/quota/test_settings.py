@@ -79,6 +79,7 @@ WRONG = [
     (['quota.exempt_users=["a"'], 'quota.exempt_users: a list in brackets is written as in the file: ["a", "b"]'),
     (["quota.exempt_users=[1]"], "quota.exempt_users.0: expected a string"),
     (["topics.requests=a b"], "topics.requests: expected 1 to 249 letters, digits, dots, underscores and hyphens"),
+    (["quota.rejection_message={reasons}"], "expected text with {reason} at most once, and no other braces, got"),
     (["topics.decisions=mutation-requests"], "topics: mutation-requests is the name of two topics; each needs"),
     (["topics.decisions=.."], "topics: .. is not a valid topic name"),
     # Addresses.

@@ -252,7 +252,7 @@ async def test_a_broker_that_disconnects_closes_the_client(on, caplog, request_o
     ("data", "reason"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "size"),
-        (b"\0\0\0\x0c\0\x58\0\0\0\0\0\1\xff\xff\0\0", "not_offered"),
+        (b"\0\0\0\x0c\x03\xe7\0\0\0\0\0\1\xff\xff\0\0", "not_offered"),
         (b"\0\0\0\x12\0\x13\0\x04\0\0\0\1\xff\xff\x7f\xff\xff\xff\0\0\0\0", "malformed"),
     ],
 )

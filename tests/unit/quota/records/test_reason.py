@@ -40,3 +40,11 @@ def test_a_topic_that_an_older_program_has_rejected_has_a_reason():
     """Its record has none, and what replays it compares all fields."""
     read = decision(0, 89, 44, outcome="PARTIAL")
     assert [topic.reason for topic in read.topics] == [None, Reason.EXHAUSTED, Reason.EXCEEDS_LIMIT]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(44, Reason.EXCEEDS_LIMIT), (89, Reason.EXHAUSTED), (36, None)])
+def test_a_reason_of_a_newer_program_is_read_as_that_of_its_error_code(code, reason):
+    """Gateways are upgraded after or before the job; a decision that they cannot read would leave clients waiting."""
+    topic = DECISION["topics"][0] | REJECTED | {"error_code": code, "reason": "A_NEW_ONE"}
+    value = json.dumps(DECISION | {"shadow": None, "topics": [topic], "outcome": "REJECTED"})
+    assert read_decision(value.encode()).topics[0].reason is reason

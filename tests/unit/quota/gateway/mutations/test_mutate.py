@@ -103,7 +103,7 @@ def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
     assert [ask.request.client_id for ask in on.ports.requested] == [expected]
 
 
-OWED = {"user_tag": "orders", "more_tags": {}, "tokens": -60.0}
+OWED = {"user": "orders", "user_tag": "orders", "more_tags": {}, "tokens": -60.0}
 """The bucket of KIP-599's worked example, in the debt of its last decision."""
 TOLD = "user orders may change 5 partitions/s and is 60 over; try again in 12 s; decision mutation-requests-1-7"
 
@@ -124,7 +124,7 @@ def test_a_rejected_client_is_told_the_reason_in_every_version_that_knows_the_er
     """It says what was exceeded, by how much, when to try again, and the decision; an operator can add a line."""
     for template, told in (
         ("{reason}", TOLD),
-        ("{reason}; quotas: wiki/{kafka}", f"{TOLD}; quotas: wiki/{{kafka}}"),
+        ("{reason}; quotas: wiki/kafka", f"{TOLD}; quotas: wiki/kafka"),
         ("", None),
     ):
         on = play(Cluster(there=1), rejection_message=template)
@@ -132,6 +132,17 @@ def test_a_rejected_client_is_told_the_reason_in_every_version_that_knows_the_er
         (answer,) = on.answers()
         (result,) = answer[results]
         assert (result["errorCode"], result["errorMessage"], answer["throttleTimeMs"]) == (89, told, 12_000)
+
+
+def test_the_names_in_each_topics_message_leave_the_response_small(play):
+    """A client-id may be as long as a string of Kafka's, and control characters are spelled out."""
+    on = play(client_id="é" * 16_000)
+    topics = [f"t{number}" for number in range(100)]
+    owed = OWED | {"client_id": "é" * 16_000, "client_tag": "é" * 16_000}
+    on.mutate(19, 6, creation(*topics), rejected=set(topics), throttle_ms=12_000, **owed)
+    assert len(on.ports.client) < 200_000
+    (answer,) = on.answers()
+    assert {result["errorCode"] for result in answer["topics"]} == {89}
 
 
 def test_what_a_known_debt_rejects_is_told_counted_and_reported_with_the_next_request(play):
@@ -149,6 +160,9 @@ def test_what_a_known_debt_rejects_is_told_counted_and_reported_with_the_next_re
         (told, _) = another(after_ms).call(19, 7, creation("b", "c"))["topics"]
     assert told["errorMessage"] == TOLD.replace("12 s", "11.5 s")
     assert on.context.stats.unrecorded == {("EXHAUSTED", "ANONYMOUS"): 4}
+    in_vain = another(1000)
+    in_vain.exchange(19, 7, CREATION)
+    in_vain.no_decision(was_requested=False)
     assert [another(1000).mutate(19, 7, CREATION).unrecorded for _ in range(2)] == [4, 0]
 
 
