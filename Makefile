@@ -55,7 +55,7 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 test: setup $(CLASSES) $(S3_SERVER) $(PEERS) ## all but the nightly tests, three at a time; 8 min, 10 the first time
 	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
-test-unit: setup ## tests that need no JVM; 2 min
+test-unit: setup ## tests that start no Spark and no broker; 2 min
 	@$(BIN)/pytest --ignore tests/unit/docs tests/unit
 
 test-spark: setup $(CLASSES) ## transforms and streams of files, on Spark; a few minutes
@@ -121,7 +121,7 @@ guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
 
 ##@ develop
 
-references: $(PACKAGES) ## generate JSON Schemas and the pages of docs/reference
+references: $(PACKAGES) ## generate JSON Schemas, references, the chart's page and figures on pages
 	@$(BIN)/python -m conf.docs
 
 docs: $(PACKAGES) ## build the site of the documentation, in .site
