@@ -16,12 +16,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from jobs.enforce.query import decided, sink_options
+from jobs.log_lines import QUERY_PROPERTY
 from jobs.spark.kafka_source import read_records
 from jobs.storage.files import DeploymentSession
 from schemas.kafka import RECORD
 
 _log = logging.getLogger(__name__)
 
+_NAME = "warming"
 _ROWS = 20
 _ADVANCE_MS = 1000
 
@@ -32,13 +34,14 @@ def warm(session: DeploymentSession, batches: int) -> float | None:
     if not str(spark.sparkContext.master).startswith("local"):
         return None
     jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Java
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, _NAME)
     parent = jvm.java.lang.System.getProperty("java.io.tmpdir")  # removed with the JVM, if it is killed
     try:
         with TemporaryDirectory(prefix="warm-", dir=parent, ignore_cleanup_errors=True) as folder:
             query = (
                 decided(_records(session, batches), settings)
                 .where(F.col("topic") == "")
-                .writeStream.queryName("warming")
+                .writeStream.queryName(_NAME)
                 .format("kafka")
                 .options(**sink_options(settings))
                 .option("checkpointLocation", f"file://{folder}")

@@ -201,7 +201,7 @@ def test_a_job_serves_metrics_until_it_is_stopped(ended):
     assert found["mutation_quota_state_rows", ("query", "enforce")] == 1
     assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0
     assert found["mutation_quota_metrics_failures_total",] == 0
-    unused = ("applied", "applier", "callback", "gateway", "observed", "push", "skipped")
+    unused = ("applied", "applier", "callback", "gateway", "observed", "push", "skipped", "standby")
     others = tuple(f"mutation_quota_{other}_" for other in unused)
     of_the_job = {metric.name for metric in METRICS if not metric.name.startswith(others)}
     assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
@@ -251,7 +251,7 @@ def test_a_job_that_is_killed_logs_nothing_but_json_and_the_next_one_keeps_each_
     assert exit_code == 1
     events = [json.loads(each) for each in (*lines, *printed.splitlines())]
     of_worker, last = events[len(lines) - 1], events[-1]
-    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 1)
+    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "warming", 0)
     assert "which is not a valid quota record" in of_worker["message"]
     assert last["message"].startswith(
         "Spark's JVM has exited; if the lines before this one show that it ran out of memory"
