@@ -49,10 +49,9 @@ class Shortfall(msgspec.Struct, frozen=True):
         user, client_id, more = self.tags
         if more or user not in {"", self.client[0]} or client_id not in {"", self.client[1]}:
             return "everybody who shares this quota"
-        client = f"client-id {_shown(client_id)}" if client_id else ""
-        if not user:
-            return f"{client} of all users"
-        return f"user {_shown(user)} with {client}" if client else f"user {_shown(user)}"
+        names = {"user": user, "client-id": client_id}
+        who = " with ".join(f"{kind} {_shown(name)}" for kind, name in names.items() if name)
+        return who if user else f"{who} of all users"
 
 
 def _shown(name: str) -> str:

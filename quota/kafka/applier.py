@@ -30,7 +30,7 @@ from quota.kafka.reading import (
     topic_partitions,
 )
 from quota.kafka.target import Stopped, Target
-from quota.kafka.tasks import Task, admitted_topics, failure, with_later_growth
+from quota.kafka.tasks import Task, failure, with_later_growth
 from quota.kafka.timing import Deadline, Every, LoopStats, now_ms
 from quota.records import codec
 from quota.records.decision import Decision, TopicDecision, read_decision
@@ -313,9 +313,9 @@ class Applier:
         left = _MAX_NOTED_BYTES
         for admitted in decisions:
             if admitted.decision.operation is Operation.DELETE_TOPICS and not admitted.decision.validate_only:
-                for topic in admitted_topics(admitted.decision.topics):
-                    left -= len(topic.name) + _ID_BYTES
-                    first.setdefault(topic.name, admitted.source if left >= 0 else None)
+                for name in (topic.name for topic in admitted.decision.topics if not topic.error_code):
+                    left -= len(name) + _ID_BYTES
+                    first.setdefault(name, admitted.source if left >= 0 else None)
         noted = {name: source for name, source in first.items() if source and not self._noted(source, name)}
         topic_ids = self._target.topic_ids(list(noted), self._settings.applier.timeout_seconds)
         for name, topic_id in topic_ids.items():
@@ -395,7 +395,7 @@ def _with_rejected(decision: Decision, carried_out: list[TopicResult], template:
     if all(decision.admitted):
         return carried_out
     shortfall, results = Shortfall.of(decision), iter(carried_out)
-    exhausted = None if shortfall is None else shortfall.sentence(decision.retry_at - now)
+    exhausted = shortfall.sentence(decision.retry_at - now) if shortfall else None
 
     def rejected(topic: TopicDecision) -> TopicResult:
         sentence = exhausted if topic.reason is Reason.EXHAUSTED else topic.error_message

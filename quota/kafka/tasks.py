@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaError
 
-from quota.errors import ErrorCode
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 from quota.records.result import TopicResult
@@ -101,11 +100,6 @@ class Task:
         if current is None or after is None:
             return current == after
         return current == after or (current > after and current in self.grown_to)
-
-
-def admitted_topics(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
-    """Return those of a decision's topics that may be carried out."""
-    return [topic for topic in topics if topic.error_code == ErrorCode.NONE]
 
 
 def with_later_growth(tasks: Iterable[Task]) -> list[Task]:

@@ -191,17 +191,13 @@ def _by_quota(
 
     Their messages are as the setting `quota.rejection_message` says.
     """
-    exhausted = None
-    if shortfall is not None and any(each is not None and each.reason is Reason.EXHAUSTED for each in rejections):
-        exhausted = shortfall.sentence(throttle_ms)
+    exhausted = shortfall.sentence(throttle_ms) if shortfall else None
 
     def told(rejection: _Rejection) -> _Rejection:
         sentence = exhausted if rejection.reason is Reason.EXHAUSTED else rejection.message
-        message = client_message(context.rejection_message, sentence)
-        return _Rejection(rejection.reason, message)
+        return _Rejection(rejection.reason, client_message(context.rejection_message, sentence))
 
-    told_topics = [None if rejection is None else told(rejection) for rejection in rejections]
-    return _Outcome(told_topics, throttle_ms, is_recorded)
+    return _Outcome([each and told(each) for each in rejections], throttle_ms, is_recorded)
 
 
 def _proceed(request: ClientRequest, requested: MutationRequest, context: GatewayContext, now: int) -> _Outcome:

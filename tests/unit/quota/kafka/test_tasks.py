@@ -4,11 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from quota.algorithms.token_bucket import TokenBucket
-from quota.kafka.tasks import Task, admitted_topics, cost_error, group_into_calls, with_later_growth
-from quota.records.quota_log import Window
+from quota.kafka.tasks import Task, cost_error, group_into_calls, with_later_growth
 from quota.records.request import Operation, TopicMutation
-from tests.support.factories import decide_all, resolved
 
 CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Operation.DELETE_TOPICS
 
@@ -122,13 +119,3 @@ def test_a_task_that_may_be_done_is_done_if_the_topic_has_grown_since(operations
     other = task(GROW, "b", count=8)
     first, *_ = with_later_growth(replace(each, maybe_done=maybe) for each in [*tasks, other])
     assert [count for count in (None, *range(1, 10)) if first.is_done(count)] == done
-
-
-def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
-    """Rate 1, burst 11: the second topic goes into debt, the third is rejected, and so is all of the next decision."""
-    requests = resolved(5, 20, 1, rate=1.0), resolved(1, 2, rate=1.0)
-    _, decisions = decide_all(*requests, algorithm=TokenBucket(Window()))
-    assert [[topic.name for topic in admitted_topics(decision.topics)] for decision in decisions] == [
-        ["topic-0", "topic-1"],
-        [],
-    ]
