@@ -14,7 +14,7 @@ from jobs.buckets.saved import SavedBucket, no_buckets_error
 from jobs.query_names import ENFORCE
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.stored_files import check_store, stored_files
-from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
+from quota.algorithms.token_bucket import Bucket, in_debt, min_tokens, throttle_ms, tokens_at
 from quota.records.entity import Tags
 from quota.records.levels import Limit, Resolution
 from quota.records.quota_log import Quota, Window
@@ -154,7 +154,11 @@ def describe_bucket(
         bucket = Bucket(saved.K, saved.T, Quota(saved.rate, saved.burst, saved.max_debt_ms))
     burst, tokens = window.burst(quota.rate, quota.burst), tokens_at(now, bucket, limit, window)
     stored = bucket.tokens if bucket else tokens
-    paid_in_ms = None if mutations is None else throttle_ms(tokens - mutations, stored, quota.rate)
+    fits_in_ms = paid_in_ms = None
+    if mutations is not None:
+        fits_in_ms = throttle_ms(tokens - mutations, stored, quota.rate) if mutations <= burst else None
+        charge = min(mutations, max(tokens, 0) - min_tokens(quota))
+        paid_in_ms = throttle_ms(tokens - charge, stored, quota.rate)
     return DescribedBucket(
         at=now,
         bucket=dict(resolution.tags.items()),
@@ -163,7 +167,7 @@ def describe_bucket(
         burst=burst,
         debt_ends_in_ms=throttle_ms(tokens, stored, quota.rate) if in_debt(tokens, stored) else 0,
         mutations=mutations,
-        fits_in_ms=paid_in_ms if mutations is not None and mutations <= burst else None,
+        fits_in_ms=fits_in_ms,
         paid_in_ms=paid_in_ms,
     )
 

@@ -121,13 +121,14 @@ def describe(
     from jobs.audit.usage import last_hour
     from jobs.buckets.listing import describe_bucket, find_bucket
 
-    tags = resolution.tags
-    saved = find_bucket(settings, tags) if resolution.limit else None
+    saved, charged = None, dict[str, int]()
+    if resolution.limit:
+        saved = find_bucket(settings, resolution.tags)
+        with suppress(MissingTable):
+            charged = last_hour(settings, resolution.tags, log.now)
     document = describe_bucket(saved, resolution, log.now, mutations, settings.quota.window)
-    document = replace(document, scheduled=[change.record(change.moment) for change in scheduled])
-    with suppress(MissingTable):
-        if resolution.limit:
-            document = replace(document, last_hour=last_hour(settings, tags, log.now))
+    records = [change.record(change.moment) for change in scheduled]
+    document = replace(document, last_hour=charged, scheduled=records)
 
     def text() -> None:
         for label, line in _described(document):
@@ -146,24 +147,26 @@ def _described(described: DescribedBucket) -> Iterator[tuple[str, str]]:
     yield "Quota", str(described.quota)
     left, burst = format_tokens(described.tokens), f"{described.burst:,.10g}"
     if described.debt_ends_in_ms:
-        ends = format_time(described.at + described.debt_ends_in_ms)
-        wait = format_duration(described.debt_ends_in_ms)
-        yield "Now", f"none, in debt with {left} tokens: strict clients are admitted again in {wait}, at {ends}"
+        until = "shadow mode admits all, and it ends" if described.quota.shadow else "strict clients are admitted again"
+        yield "Now", f"none, in debt with {left} tokens: {until} {_moment(described.at, described.debt_ends_in_ms)}"
     else:
         yield "Now", f"{left} mutations without a debt, of at most {burst}"
-    if described.mutations is not None and described.paid_in_ms is not None:
-        yield f"{described.mutations:,}", _fitting(described, described.mutations, described.paid_in_ms)
+    if described.mutations is not None:
+        yield f"{described.mutations:,}", _fitting(described, described.mutations, described.quota.topic_limit)
     if described.last_hour:
         yield "Last hour", format_shares(described.last_hour)
 
 
-def _fitting(described: DescribedBucket, mutations: int, paid_in_ms: int) -> str:
-    at = "now" if not paid_in_ms else f"in {format_duration(paid_in_ms)}, at {format_time(described.at + paid_in_ms)}"
-    limit = described.quota.topic_limit if described.quota else mutations
+def _fitting(described: DescribedBucket, mutations: int, limit: float) -> str:
     split = f", and a topic may cost at most {limit:,} of them" if mutations > limit else ""
-    if described.fits_in_ms is None:
-        return f"more than the burst of {described.burst:,.10g}: made as soon as admitted, paid off {at}{split}"
-    return f"fit {at}{split}"
+    if described.fits_in_ms is not None:
+        return f"fit {_moment(described.at, described.fits_in_ms)}{split}"
+    paid = _moment(described.at, described.paid_in_ms or 0)
+    return f"more than the burst of {described.burst:,.10g}: made as soon as admitted, paid off {paid}{split}"
+
+
+def _moment(at: int, in_ms: int) -> str:
+    return f"in {format_duration(in_ms)}, at {format_time(at + in_ms)}" if in_ms else "now"
 
 
 def reset(

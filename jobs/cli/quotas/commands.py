@@ -28,17 +28,7 @@ from quota.errors import BadInput
 from quota.planning.quota_file import DescribedQuota, QuotaFile
 from quota.planning.warnings import quota_warnings, rate_warning
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import (
-    BURST_CONFIG,
-    LIMIT_CONFIG,
-    RATE_CONFIG,
-    Quota,
-    QuotaLogEntry,
-    QuotaLogRecord,
-    QuotaRecord,
-    ResetRecord,
-    Window,
-)
+from quota.records.quota_log import RATE_CONFIG, Quota, QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord, Window
 from quota.records.record import MAX_EPOCH_MS
 from quota.text import display_name, format_time, plural
 from quota.timeline.change import QuotaChange
@@ -65,8 +55,8 @@ def alter(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,...",
-            help=f"Configs to set: {RATE_CONFIG} (mutations/s), {BURST_CONFIG} (mutations), max_debt_ms, "
-            f"shadow (true or false), {LIMIT_CONFIG} (the most that one topic may cost). Repeatable.",
+            help=f"Configs to set: {RATE_CONFIG} (mutations/s), controller_mutation_burst (mutations), max_debt_ms, "
+            "shadow (true or false), max_request_mutations (the most that one topic may cost). Repeatable.",
         ),
     ] = None,
     delete_config: Annotated[

@@ -44,6 +44,8 @@ def test_a_bucket_in_debt_says_when_that_ends_and_when_it_is_full():
         # -60 and 7 s of 5/s later -25: 5 s to zero; 45 more are 14 s, and 500 are more than the burst of 55.
         (DEBT, {}, (-25.0, 5000, 14_000, 14_000)),
         (DEBT, {"mutations": 500}, (-25.0, 5000, None, 105_000)),
+        # No debt is longer than 20 s: they are paid off 20 s after it ends.
+        (DEBT, {"mutations": 500, "max_debt_ms": 20_000}, (-25.0, 5000, None, 25_000)),
         (DEBT, {"mutations": None}, (-25.0, 5000, None, None)),
         # Since 3 s at 10/s: -60, -40 after 4 s, and -10; the burst is 110.
         (DEBT, {"rate": 10.0, "since": NOW - 3000}, (-10.0, 1000, 5500, 5500)),
@@ -53,8 +55,8 @@ def test_a_bucket_in_debt_says_when_that_ends_and_when_it_is_full():
     ],
 )
 def test_a_bucket_says_when_mutations_fit_by_the_quota_of_now(saved, options, expected):
-    given = {"mutations": 45, "rate": 5.0, "since": BEGINNING, "reset_at": None} | options
-    limit = Limit(Quota(given["rate"]), given["since"])
+    given = {"mutations": 45, "rate": 5.0, "since": BEGINNING, "reset_at": None, "max_debt_ms": None} | options
+    limit = Limit(Quota(given["rate"], max_debt_ms=given["max_debt_ms"]), given["since"])
     resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), given["reset_at"])
     row = describe_bucket(saved, resolution, NOW, given["mutations"], WINDOW)
     assert (row.tokens, row.debt_ends_in_ms, row.fits_in_ms, row.paid_in_ms) == expected

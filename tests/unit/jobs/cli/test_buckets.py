@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from jobs.buckets import listing
 from quota.kafka.timing import now_ms
@@ -58,6 +59,8 @@ def test_a_tenant_sees_what_it_may_do_when_500_fit_who_used_the_bucket_and_what_
     assert "Last hour: 1,000 mutations, of 'etl' 75%, 'app' 25%" in said
     assert "Scheduled: user-principal 'alice' becomes controller_mutation_rate=10.0 from" in said
 
+    topic.write([replace(quota, shadow=True)], now - 7_100_000)
+    assert "shadow mode admits all, and it ends in 6 min" in " ".join(command(*described)[0].split())
     document = json.loads(command(*described, "-o", "json")[0])
     assert document["bucket"] == {"user": "alice"}
     assert 880_000 < document["fits_in_ms"] <= 893_000
