@@ -238,7 +238,7 @@ def test_mutations_that_are_the_clients_own_or_late_or_rejected_are_not_carried_
     bench.admit("CREATE_TOPICS", topic("left-old", 1), seconds_ago=3601)
     rejected = json.loads(bench.decided("CREATE_TOPICS", topic("left-no", 1)))
     rejected["topics"][0] |= {"error_code": 89, "error": "THROTTLING_QUOTA_EXCEEDED"}
-    debt = {"outcome": "REJECTED", "quota": 5.0, "tokens": -60.0, "user_tag": "orders", "retry_at": 2**41}
+    debt = {"outcome": "REJECTED", "quota": 5.0, "tokens": -60.0, "user_tag": "alice", "retry_at": 2**41}
     bench.write(codec.encode(rejected | debt))
     bench.write(b"no decision at all")
     bench.write(b'{"shadow": {"outcome": "of a later program"}}')
@@ -249,7 +249,7 @@ def test_mutations_that_are_the_clients_own_or_late_or_rejected_are_not_carried_
         [("left-no", "THROTTLING_QUOTA_EXCEEDED", False)],
     ]
     (told,) = bench.read_results()[-1]
-    assert told.error_message.startswith("user orders may change 5 partitions/s and is 60 over; try again in ")
+    assert told.error_message.startswith("user alice may change 5 partitions/s and is 60 over; try again in ")
     assert [bench.partitions(f"left-{name}") for name in ("own", "late", "old", "no")] == [None] * 4
 
 
