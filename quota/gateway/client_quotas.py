@@ -110,6 +110,7 @@ _Changes = dict[QuotaEntity, dict[str, float | None]]
 def _valid_changes(entries: Iterable[Message], results: _Results) -> Generator[QuotasCall, QuotasReply, _Changes]:
     """Return the changes of the log by the entities that the brokers accept; those with invalid ones fail."""
     changes: _Changes = {}
+    without_rate = []
     for entry in _accepted(entries, results):
         entity = QuotaEntity.from_parts(entry["entity"])
         ops = [op for op in entry["ops"] if op["key"] in _EXPECTED] if entity else []
@@ -117,17 +118,15 @@ def _valid_changes(entries: Iterable[Message], results: _Results) -> Generator[Q
         if wrong is not None:
             _fail(results, entry, ErrorCode.INVALID_REQUEST, f"Quota {wrong} must be {_EXPECTED[wrong]}")
         elif entity is not None and ops:
-            changes[entity] = {op["key"]: None if op["remove"] else op["value"] for op in ops}
-    without_rate = {
-        entity for entity, configs in changes.items() if configs.get(LIMIT_CONFIG) and not configs.get(RATE_CONFIG)
-    }
+            changes[entity] = configs = {op["key"]: None if op["remove"] else op["value"] for op in ops}
+            if configs.get(LIMIT_CONFIG) and not configs.get(RATE_CONFIG):
+                without_rate.append((entity, entry))
     known = (yield QuotasCall()) if without_rate else QuotasReply()
     code, sentence = ErrorCode.INVALID_REQUEST, f"{LIMIT_CONFIG} cannot be set without {RATE_CONFIG}"
     if known.error:
         code, sentence = ErrorCode.REQUEST_TIMED_OUT, f"the quota log cannot be read: {known.error}"
-    for entry in _accepted(entries, results):
-        entity = QuotaEntity.from_parts(entry["entity"])
-        if entity in without_rate and (RATE_CONFIG in changes[entity] or entity not in known.quotas):
+    for entity, entry in without_rate:
+        if RATE_CONFIG in changes[entity] or entity not in known.quotas:
             del changes[entity]
             _fail(results, entry, code, sentence)
     return changes
