@@ -18,7 +18,7 @@ from quota.settings import Settings
 from schemas.documents.records import By, Order, TopUsage, Usage
 
 _HOUR_MS = 3_600_000
-_MOST_NAMED = 10
+_MOST_NAMED = 1000
 _KEYS: dict[By, tuple[str, ...]] = {
     "user": ("user",),
     "client": ("client_id",),
@@ -77,7 +77,7 @@ def top_usage(settings: Settings, selection: Selection, by: By, order: Order, li
 def last_hour(settings: Settings, tags: Tags, now: int) -> dict[str, int]:
     """Return the mutations that a bucket was charged in the hour before now (epoch ms), the most first.
 
-    They are those of the client-ids of a user's bucket, and of the users of others.
+    They are those of the client-ids of a user's bucket, and of the users of others; of the first thousand.
     """
     by: By = "client" if tags.user else "user"
     charged = top_usage(settings, Selection(bucket=tags, start=now - _HOUR_MS), by, "admitted", _MOST_NAMED).top

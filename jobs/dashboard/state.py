@@ -29,7 +29,6 @@ from quota.timeline.change import to_change
 from schemas.documents.quotas import ScheduledChange
 
 _HOUR_MS = 3_600_000
-_MOST_NAMED = 10
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
 _MAX_CHANGES = 200
@@ -289,7 +288,7 @@ class PageState:
                 if summary.at >= now - _HOUR_MS and summary.admitted:
                     charged[summary.client if decision.tags.user else summary.user] += summary.admitted
             scheduled = scheduled_for(decision, self._entries, now)
-        return replace(explain(decision), last_hour=dict(charged.most_common(_MOST_NAMED)), scheduled=scheduled)
+        return replace(explain(decision), last_hour=dict(charged.most_common()), scheduled=scheduled)
 
     def entries(self) -> list[QuotaLogEntry]:
         """Return the records of the quota log, in its order, without superseded metadata of clusters."""

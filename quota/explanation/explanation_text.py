@@ -13,6 +13,8 @@ from quota.records.request import Mode, Operation
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 from quota.timeline.change import to_change
 
+_NAMED = 10
+"""The number of those who are named with their shares of a bucket."""
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
 
@@ -57,8 +59,9 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[tuple[str,
 def format_shares(charged: Mapping[str, int]) -> str:
     """Return in words who made the mutations that a bucket was charged, and their shares."""
     total = sum(charged.values())
-    shares = (f"{quoted(name)} {mutations / total:.0%}" for name, mutations in charged.items() if mutations)
-    return f"{plural(total, 'mutation')}, of {', '.join(shares)}"
+    names = [f"{quoted(name)} {mutations / total:.0%}" for name, mutations in charged.items() if mutations]
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{plural(total, 'mutation')}, of {', '.join(names[:_NAMED])}{more}"
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:

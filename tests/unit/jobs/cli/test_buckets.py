@@ -45,6 +45,7 @@ def test_a_tenant_sees_what_it_may_do_when_500_fit_who_used_the_bucket_and_what_
     charged = {"user": "alice", "user_tag": "alice", "client_tag": "", "more_tags": [], "quota": 1.0, "burst": 600.0}
     rows = [
         decision(now - 9 * SECOND, client="etl", admitted=[750], tokens=0.0, **charged),
+        *[decision(now - 9 * SECOND, client=f"c{number}", admitted=[1], tokens=0.0, **charged) for number in range(10)],
         decision(now - 8 * SECOND, client="app", admitted=[250], tokens=-400.0, **charged),
         decision(now - 7 * SECOND, client="x", admitted=[999], tokens=-9.0, **charged | {"client_tag": "x"}),
     ]
@@ -56,7 +57,8 @@ def test_a_tenant_sees_what_it_may_do_when_500_fit_who_used_the_bucket_and_what_
     assert "Now: none, in debt with -39" in said
     assert "500: fit in 14 min" in said
     assert "and a topic may cost at most 400 of them" in said
-    assert "Last hour: 1,000 mutations, of 'etl' 75%, 'app' 25%" in said
+    assert "Last hour: 1,010 mutations, of 'etl' 74%, 'app' 25%, 'c0' 0%" in said
+    assert "'c7' 0% and 2 more" in said
     assert "Scheduled: user-principal 'alice' becomes controller_mutation_rate=10.0 from" in said
 
     topic.write([replace(quota, shadow=True)], now - 7_100_000)
@@ -64,7 +66,7 @@ def test_a_tenant_sees_what_it_may_do_when_500_fit_who_used_the_bucket_and_what_
     document = json.loads(command(*described, "-o", "json")[0])
     assert document["bucket"] == {"user": "alice"}
     assert 880_000 < document["fits_in_ms"] <= 893_000
-    assert document["last_hour"] == {"etl": 750, "app": 250}
+    assert document["last_hour"] == {"etl": 750, "app": 250} | {f"c{number}": 1 for number in range(10)}
 
 
 @pytest.mark.usefixtures("topic")
