@@ -12,6 +12,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.batches import QueryView
 from jobs.metrics.totals import DecisionTotals, TenantMetrics
+from quota.gateway.operations import UNDECIDED
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier import ApplierStats
 from quota.records.decision import Outcome
@@ -324,9 +325,7 @@ _METRICS = {metric.name: metric for metric in METRICS}
 _MODES = ("strict", "permissive")
 _OUTCOMES = (
     *((outcome, "") for outcome in ("admitted", "failed", "proceeded")),
-    *(("rejected", reason.value) for reason in DECIDED),
-    ("invalid", Reason.INVALID.value),
-    *(("undecided", reason.value) for reason in (Reason.NO_DECISION, Reason.NO_TIME)),
+    *((UNDECIDED.get(reason, "rejected"), reason.value) for reason in Reason),
 )
 """The outcomes of topics at a gateway with their reasons (`quota.gateway.operations.MutationResponse`)."""
 

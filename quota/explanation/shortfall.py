@@ -41,17 +41,13 @@ class Shortfall(msgspec.Struct, frozen=True):
         debt = format_tokens(min(self.tokens, 0)).removeprefix("-").removesuffix(".0")
         again = f"try again in {format_duration(left_ms)}" if left_ms > 0 else "try again now"
         decided = f"; decision {self.decision_id}" if self.decision_id else ""
-        return f"{self._who} may change {self.rate:.10g} {unit} and is {debt} over; {again}{decided}"
-
-    @property
-    def _who(self) -> str:
-        """Who shares the bucket; a callback's tags may name others."""
         user, client_id, more = self.tags
+        who = " with ".join(f"{kind} {_shown(name)}" for kind, name in self.tags.items())
         if more or user not in {"", self.client[0]} or client_id not in {"", self.client[1]}:
-            return "everybody who shares this quota"
-        names = {"user": user, "client-id": client_id}
-        who = " with ".join(f"{kind} {_shown(name)}" for kind, name in names.items() if name)
-        return who if user else f"{who} of all users"
+            who = "everybody who shares this quota"  # a callback's tags may name others
+        elif not user:
+            who += " of all users"
+        return f"{who} may change {self.rate:.10g} {unit} and is {debt} over; {again}{decided}"
 
 
 def _shown(name: str) -> str:

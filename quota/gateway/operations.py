@@ -7,6 +7,7 @@ from typing import Any
 
 from quota.gateway.memory import Client, ExistingTopic, PlacesAhead
 from quota.records import codec
+from quota.records.reason import Reason
 from quota.records.request import NO_CLIENT_ID, OPERATIONS, STRICT_SINCE, TopicMutation
 from quota.wire.protocol import ApiKey
 
@@ -104,6 +105,10 @@ class Pause:
     ms: int
     is_hold: bool = False
     """Whether the client is held back because of its debt, as by a mute."""
+
+
+UNDECIDED = {Reason.INVALID: "invalid", Reason.NO_DECISION: "undecided", Reason.NO_TIME: "undecided"}
+"""The outcomes by which topics are counted that no decision has rejected."""
 
 
 @dataclass(frozen=True, slots=True)

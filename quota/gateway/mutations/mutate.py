@@ -22,6 +22,7 @@ from quota.gateway.mutations.growth import check_growth, grow
 from quota.gateway.operations import (
     OUT_OF_TIME,
     RESULTS,
+    UNDECIDED,
     BrokerCall,
     Checked,
     ClientRequest,
@@ -38,8 +39,6 @@ _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _MAX_HOLD_MS = 300_000
 """How long a client in debt is held at most: neither its connection nor that to its broker may be idle too long."""
-_COUNTED = {Reason.INVALID: "invalid", Reason.NO_DECISION: "undecided", Reason.NO_TIME: "undecided"}
-"""The outcomes by which topics are counted that no decision has rejected."""
 
 _KINDS = {
     ApiKey.CREATE_TOPICS: (check_creation, create),
@@ -76,7 +75,7 @@ class _Outcome:
         """Return the number of topics by outcome and reason, with those that have `failed` before."""
         admitted = ("admitted" if self.is_recorded else "proceeded"), ""
         names = [
-            admitted if rejection is None else (_COUNTED.get(rejection.reason, "rejected"), rejection.reason.value)
+            admitted if rejection is None else (UNDECIDED.get(rejection.reason, "rejected"), rejection.reason.value)
             for rejection in self.rejections
         ]
         return Counter({("failed", ""): failed}) + Counter(names)
