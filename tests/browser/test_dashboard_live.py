@@ -73,7 +73,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
         explained = text(browser, "#dialog-body")
         assert "Q = 1 mutation/s, set for user-principal 'alice'" in explained
         assert "'t1' of 60: rejected" in explained
-        assert explained.endswith("recomputed\nthe same")
+        assert explained.endswith("recomputed\nthe same\nlast hour\n60 mutations, of 'app' 100%")
         browser.switch_to.active_element.send_keys(Keys.ESCAPE)
 
         browser.find_element(By.CSS_SELECTOR, "#tenants-table td:last-child button").click()
