@@ -115,7 +115,8 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
         for name in names:
             at_sides = pool.map if name in _JAVA else map  # Kafka's tests start their own brokers, the others share one
             played[name] = tuple(at_sides(partial(outcomes, name), (direct, through)))
-        return results(played)
+        versions = {"kafka": kafka_version(), "kafka_python": KAFKA_PYTHON, "franz_go": FRANZ_GO}
+        return {"date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": versions, **results(played)}
 
 
 def peers_settings(settings: Settings) -> Settings:
@@ -143,8 +144,6 @@ def results(played: Outcomes) -> dict[str, Any]:
         ]
         suites.append({"suite": suite, **_counts(rows), "outcomes": rows})
     return {
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "versions": {"kafka": kafka_version(), "kafka_python": KAFKA_PYTHON, "franz_go": FRANZ_GO},
         **_counts([row for suite in suites for row in suite["outcomes"]]),
         "suites": suites,
         "differences": differences,
