@@ -67,7 +67,7 @@ test-integration: setup $(CLASSES) $(S3_SERVER) $(PEERS) ## the jobs with a real
 test-yarn: setup $(YARN_JARS) ## the package on YARN, as in `make nightly`; 5 min
 	@$(BIN)/pytest -m nightly tests/yarn
 
-compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; 10 min a release
+compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; needs Go and Node.js; 10 min a release
 	@for release in $(KAFKA_RELEASES); do \
 		$(MAVEN) dependency:copy-dependencies@broker -Dkafka.version=$$release \
 			-Djars.dir=$(CURDIR)/.jars/releases/$$release >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }; \
@@ -76,7 +76,7 @@ compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway wi
 		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.gateway.conformance >/dev/null || exit 1; \
 	done
 
-nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## the long forms of tests and evidence; needs Go; hours
+nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## the long forms of tests and evidence; needs Go and Node.js; hours
 	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
 	@$(BIN)/pytest $(PARALLEL) -m "hypothesis and not nightly" --hypothesis-profile nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
@@ -98,7 +98,7 @@ bench: setup ## latency and throughput, into docs; 15 to 25 min
 conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
 	@$(BIN)/python -m tests.evidence.conformance --out docs/evidence
 
-gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
+gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; needs Go and Node.js; minutes
 	@$(BIN)/python -m tests.evidence.gateway.conformance --out docs/evidence/gateway
 
 gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min

@@ -1,10 +1,14 @@
-"""The programs in Java, of which earlier releases run in JVMs of their own."""
+"""Clients in Java, Go, JavaScript and, of those in Python, aiokafka: programs of their own."""
 
 import json
+import re
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from quota.errors import MutationQuotaError
@@ -14,7 +18,7 @@ from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
 from tests.support.programs import JVM_OPTIONS
 
-_JAVA = Path(__file__).parent / "java"
+_JAVA, _GO, _JAVASCRIPT, _PYTHON = (Path(__file__).parent / name for name in ("java", "go", "javascript", "python"))
 _JARS = CHECKOUT / ".jars" / "clients"
 _OLD_CLIENT = "OldClient.java"
 
@@ -29,6 +33,7 @@ rootLogger.level=WARN
 rootLogger.appenderRef.console.ref=console
 """
 
+_KAFKAJS = "2.2.4"
 _SECONDS = 300
 _REJECTED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 
@@ -98,6 +103,48 @@ def _observed(name: str, command: Sequence[str | Path]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+_building = Lock()
+
+
+def _go_client(name: str, library: str, module: str) -> Program:
+    """Return the program of a client in Go; they are one binary."""
+
+    def play(pair: Sides, first: int) -> Observations:
+        binary = pair.ground.folder / "clients"
+        with _building:
+            if not binary.exists():
+                _run("go", "build", "-trimpath", "-o", str(binary), ".", folder=_GO)
+        return _on_both(pair, [binary, library], first)
+
+    def version() -> str:
+        (release,) = re.findall(rf"{module} (v\S+)", (_GO / "go.mod").read_text())
+        return release
+
+    return _program(name, library, play, version)
+
+
+def _kafkajs(pair: Sides, first: int) -> Observations:
+    folder = pair.ground.folder / "kafkajs"
+    folder.mkdir()
+    _run("npm", "install", "--silent", "--no-fund", f"kafkajs@{_KAFKAJS}", folder=folder)
+    script = Path(shutil.copy(_JAVASCRIPT / "kafkajs.js", folder))
+    return _on_both(pair, ["node", script], first)
+
+
+def _aiokafka(release: str) -> Program:
+    """Return the program of a release of aiokafka, which is installed into a virtual environment of its own."""
+    prefix = f"aiokafka-{release}"
+
+    def play(pair: Sides, first: int) -> Observations:
+        python = pair.ground.folder / prefix / "bin" / "python"
+        _run(sys.executable, "-m", "venv", str(python.parents[1]), folder=pair.ground.folder)
+        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        _run(*pip, f"aiokafka=={release}", folder=pair.ground.folder)
+        return _on_both(pair, [python, _PYTHON / "aiokafka_client.py", prefix], first)
+
+    return _program(f"aiokafka {release}", prefix, play, lambda: release)
+
+
 def _java_client(release: str) -> Program:
     """Return the program of a release of Kafka's own clients, in a JVM of its own."""
     prefix = f"java-{release}"
@@ -110,9 +157,27 @@ def _java_client(release: str) -> Program:
         command = ["java", *JVM_OPTIONS.split(), "-Xmx128m", "-cp", jars, str(_JAVA / _OLD_CLIENT), prefix]
         return _on_both(pair, command, first)
 
+    return _program(f"kafka-clients {release}", prefix, play, lambda: release)
+
+
+def _run(*command: str, folder: Path) -> None:
+    """Run a command that builds or installs a client.
+
+    Raises:
+        Unavailable: It is missing, or has failed.
+    """
+    if shutil.which(command[0]) is None:
+        raise Unavailable(f"{command[0]} is not installed")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"{' '.join(command)}: {done.stderr[-2000:]}")
+
+
+def _program(name: str, prefix: str, play: Callable[[Sides, int], Observations], version: Callable[[], str]) -> Program:
+    """Return a program that creates, grows and deletes topics, produces and fetches; aiokafka does not grow them."""
     topics = {"grown-a": 1, "grown-b": 1, "deleted-a": 11, "deleted-b": 1, "data": 1}
     names = {f"{prefix}-{topic}": partitions for topic, partitions in topics.items()}
-    return Program(f"kafka-clients {release}", users=4, play=play, topics=names, version=lambda: release)
+    return Program(name, users=4, play=play, topics=names, version=version)
 
 
 def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observations:
@@ -154,5 +219,11 @@ CONNECT_WORKER = Program(
     main="ConnectCase",
 )
 
-INSTALLED = tuple(map(_java_client, ("2.0.1", "2.8.2", "3.9.2", "4.2.2")))
-"""Earlier releases of Kafka's own clients, which `make clients` copies."""
+INSTALLED = (
+    *map(_java_client, ("2.0.1", "2.8.2", "3.9.2", "4.2.2")),
+    *map(_aiokafka, ("0.12.0", "0.14.0")),
+    _go_client("Sarama", "sarama", "IBM/sarama"),
+    _go_client("kafka-go", "kafka-go", "segmentio/kafka-go"),
+    _program("KafkaJS", "kafkajs", _kafkajs, lambda: _KAFKAJS),
+)
+"""Clients that are copied (`make clients`), installed or built first."""
