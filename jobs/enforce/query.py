@@ -1,13 +1,24 @@
-"""The enforcing query: reads requests from Kafka, and writes decisions and dead letters to Kafka."""
+"""The enforcing query: reads requests from Kafka, and writes decisions and dead letters to Kafka.
 
+The first batches of a JVM and its workers take many times as long as later ones, so `warm` runs the same stages before.
+"""
+
+import logging
+import time
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.stages import EnforceConfig, decide_requests, resolve_requests
 from jobs.log_lines import QUERY_PROPERTY
 from jobs.query_names import ENFORCE
 from jobs.spark.failures import query_errors
-from jobs.spark.kafka_source import kafka_options, read_requests
+from jobs.spark.kafka_source import kafka_options, read_records, read_requests
 from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
 from jobs.storage.files import DeploymentSession
@@ -17,12 +28,19 @@ from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import MAX_ANSWER_BYTES
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
+from schemas.kafka import RECORD
+
+_log = logging.getLogger(__name__)
 
 _PRODUCER_BYTES = 16 * 1024 * 1024
 _QUOTA_TIMEOUT_SECONDS = 60.0
 """The time that the quota topic may be unreachable before the query fails [s]."""
 _COMPRESSION = {"kafka.compression.type": "zstd"}
 """The compression of answers, unless `[kafka.java]` has another, for a cluster or a reader that lacks the codec."""
+
+_WARMING = "warming"
+_ROWS = 20
+_ADVANCE_MS = 1000
 
 
 @query_errors(ENFORCE)
@@ -75,3 +93,61 @@ def sink_options(settings: Settings) -> dict[str, str]:
         "enable.idempotence": "true",  # a producer's retry does not write an answer twice
     }
     return _COMPRESSION | kafka_options(settings, {f"kafka.{name}": str(value) for name, value in own.items()})
+
+
+def warm(session: DeploymentSession, batches: int) -> float | None:
+    """Run batches of synthetic records, and return how long the last one took [s].
+
+    They have no timestamp of a broker, so they become dead letters before a quota or a callback sees them, and are
+    dropped before the sink. The result is None if they cannot run, which the job survives, and on a cluster, because
+    the checkpoint is in a temporary folder of this machine.
+    """
+    spark, settings = session.spark, session.settings
+    if not str(spark.sparkContext.master).startswith("local"):
+        return None
+    jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Java
+    spark.sparkContext.setLocalProperty(QUERY_PROPERTY, _WARMING)
+    parent = jvm.java.lang.System.getProperty("java.io.tmpdir")  # removed with the JVM, if it is killed
+    try:
+        with TemporaryDirectory(prefix="warm-", dir=parent, ignore_cleanup_errors=True) as folder:
+            query = (
+                decided(_synthetic_records(session, batches), settings)
+                .where(F.col("topic") == "")
+                .writeStream.queryName(_WARMING)
+                .format("kafka")
+                .options(**sink_options(settings))
+                .option("checkpointLocation", f"file://{folder}")
+                .outputMode("append")
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+            last = query.lastProgress
+            return None if last is None else last["durationMs"]["triggerExecution"] / 1000
+    except (PySparkException, Py4JError) as error:
+        _log.debug("cannot warm Spark: %s", error)
+        return None
+
+
+def _synthetic_records(session: DeploymentSession, batches: int) -> DataFrame:
+    """Stream records of `schemas.kafka.RECORD` in so many batches; of a topic, which is opened, only later ones."""
+    spark, settings = session.spark, session.settings
+    values = {
+        "topic": F.lit(settings.topics.requests),
+        "partition": F.lit(0),
+        "offset": F.col("value"),
+        "timestamp": F.lit(None).cast("long"),
+        "key": F.lit("warm").cast("binary"),
+        "value": F.lit("{}").cast("binary"),
+    }
+    options = {
+        "rowsPerBatch": _ROWS,
+        "numPartitions": 1,
+        "advanceMillisPerBatch": _ADVANCE_MS,
+        "startTimestamp": round(time.time() * 1000) - batches * _ADVANCE_MS,
+    }
+    synthetic = spark.readStream.format("rate-micro-batch").options(**options).load()
+    records = synthetic.select(*(values[name].alias(name) for name in RECORD.names))
+    later = {"subscribe": settings.topics.quotas, "startingOffsets": "latest"}
+    opened = read_records(spark, settings, later).where(F.col("offset") < 0)
+    return records.unionByName(opened).coalesce(1)

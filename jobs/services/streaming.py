@@ -14,8 +14,7 @@ from jobs.audit.query import start_audit
 from jobs.audit.upkeep_schedule import stopping_upkeep
 from jobs.buckets.saved import SavedBuckets, read_buckets
 from jobs.buckets.store import check_restorable, restore_buckets
-from jobs.enforce.query import start_enforce
-from jobs.enforce.warming import warm
+from jobs.enforce.query import start_enforce, warm
 from jobs.metrics.endpoint import Health, ServiceEndpoint
 from jobs.metrics.queries import QueryMetrics, QueryObserver
 from jobs.query_names import AUDIT, ENFORCE
@@ -25,6 +24,7 @@ from jobs.services.standby import Standby, StoppedStandby
 from jobs.signals import stop_signals
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import await_queries, stop_after_batch
+from jobs.spark.session import is_submitted
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import DeploymentSession
@@ -72,6 +72,8 @@ def run_enforce(
                         warm(session, _WARM_BATCHES)
                     _enforce(endpoint, session, once=False)
             except LeaseLost as lost:
+                if is_submitted():
+                    raise
                 _log.warning("%s; it waits again", lost)
                 take_over = False  # the other process is alive
             else:

@@ -48,7 +48,7 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Ite
     and the block ends with `KeyboardInterrupt`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _SUBMITTED in os.environ:
+    if is_submitted():
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
         spark = _session(settings, _submitted_conf(settings, name, gateway), gateway)
         try:
@@ -87,6 +87,11 @@ def spark_session(settings: Settings, name: str, log: Path | None = None) -> Ite
             SparkSession._instantiatedSession = None  # noqa: SLF001
             if archive:
                 archive.save(ended=ended)
+
+
+def is_submitted() -> bool:
+    """Return whether spark-submit runs this program, on the only JVM that it can have."""
+    return _SUBMITTED in os.environ
 
 
 def _session(settings: Settings, conf: SparkConf, gateway: JavaGateway) -> SparkSession:

@@ -287,12 +287,11 @@ def hold_lease(
 
 
 def _renew(lease: Lease, timer: HaltTimer, stop: threading.Event) -> None:
-    while lease.lost is None:
+    while lease.lost is None and not stop.is_set():
         with suppress(Py4JError, OSError):  # the JVM may have exited
             timer.set(lease.left_seconds)
-        if stop.wait(lease.renew_seconds):
-            break
-        lease.renew()
+        if not stop.wait(lease.renew_seconds):
+            lease.renew()
 
 
 def read_holder(files: ReadableFiles, query: str) -> Holder | None:

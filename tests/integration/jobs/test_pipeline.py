@@ -8,8 +8,7 @@ import pytest
 
 from jobs.audit.decisions import explain_decision
 from jobs.audit.query import start_audit
-from jobs.enforce.query import start_enforce
-from jobs.enforce.warming import warm
+from jobs.enforce.query import start_enforce, warm
 from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.writer import write_record

@@ -13,7 +13,7 @@ from jobs.services.standby import Standby, StoppedStandby
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, LeaseWatch
 from quota.settings import load_settings
-from tests.support.memory_files import MemoryFiles
+from tests.support.memory_files import MemoryFiles, reject
 
 SETTINGS = load_settings([], environment={}, with_default_file=False)
 
@@ -27,7 +27,8 @@ class Scene:
     """An active process of another machine, and a standby; its looks at the lease are steps of a test."""
 
     def __init__(self, monkeypatch):
-        self.files, self.stop, self.looks = MemoryFiles(), SimpleNamespace(wait=self._look), []
+        self.files, self.looks, self.stopped = MemoryFiles(), [], False
+        self.stop = SimpleNamespace(wait=self._look, is_set=lambda: self.stopped)
         self.batches, self.seconds, self.meanwhile = [], [], lambda: None
         self.active = [lease_of(self.files, query, id="first", machine="another", host="node-3") for query in QUERIES]
         self.endpoint = ServiceEndpoint(SETTINGS.metrics, "enforce")
@@ -40,7 +41,12 @@ class Scene:
         return self.standby.wait(SimpleNamespace(files=self.files), self.leases, take_over=False)
 
     def _look(self, seconds):
-        return self.looks.pop(0)() if seconds else False  # between two rounds of batches
+        if seconds:  # not between two rounds of batches
+            self.looks.pop(0)()
+        return self.stopped
+
+    def be_stopped(self):
+        self.stopped = True
 
     def _warm(self, _, batches):
         self.batches.append((batches, self.ready()))
@@ -53,6 +59,7 @@ class Scene:
 
 
 QUERIES = ("enforce", "audit")
+REASON = "java.net.ConnectException: open on s3a://bucket/root: Connection refused"
 
 
 @pytest.fixture
@@ -112,10 +119,53 @@ def test_a_lease_that_expires_while_spark_is_warmed_is_acquired_before_batches_h
 def test_a_standby_that_is_stopped_claims_nothing(scene, settled):
     scene.active[0].claim()
     scene.seconds = [settled, settled]
-    scene.looks = [lambda: None, lambda: True]
+    scene.looks = [lambda: None, scene.be_stopped]
     with pytest.raises(StoppedStandby):
         scene.wait()
     assert holders(scene.files) == {"enforce": "first"}
+
+
+@pytest.mark.parametrize("moment", ["while it warms", "while it claims"])
+def test_a_standby_that_is_stopped_when_the_lease_becomes_free_leaves_it_to_others(scene, monkeypatch, moment):
+    scene.active[0].claim()
+    scene.looks = [scene.active[0].release]
+    if moment == "while it warms":
+        scene.meanwhile = lambda: (scene.active[0].release(), scene.be_stopped())
+    else:
+        claim = scene.leases[0].try_claim
+        monkeypatch.setattr(scene.leases[0], "try_claim", lambda **how: (claim(**how), scene.be_stopped())[0])
+    with pytest.raises(StoppedStandby):
+        scene.wait()
+    assert holders(scene.files) == {}
+
+
+def test_a_standby_survives_a_store_that_does_not_respond_and_is_not_ready_meanwhile(scene, monkeypatch, caplog):
+    scene.active[0].claim()
+    names = scene.files.names
+
+    def recover():
+        assert scene.ready() == (False, "the lease cannot be read: " + REASON)
+        monkeypatch.setattr(scene.files, "names", names)
+
+    def fail():
+        monkeypatch.setattr(scene.files, "names", reject)
+
+    scene.looks = [fail, lambda: None, recover, scene.active[0].release]
+    assert scene.wait() is True
+    assert [message for message in caplog.messages if message.endswith(REASON)] == caplog.messages[-1:]
+
+
+def test_a_standby_names_the_process_that_it_waits_for_if_that_is_another_audit(scene):
+    """Nobody decides meanwhile, which an operator has to know."""
+    audit = lease_of(scene.files, "audit", id="other", machine="another", host="node-7")
+    audit.claim()
+
+    def waits():
+        assert " on node-7, since " in scene.ready()[1]
+        audit.release()
+
+    scene.looks = [waits]
+    assert scene.wait() is True
 
 
 def test_of_two_standbys_one_takes_over_and_the_other_one_waits_for_it(scene):

@@ -1,6 +1,7 @@
 """A dry run of `enforce --reset-state`, which needs neither a JVM nor Kafka; and a lease that is lost."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
@@ -100,3 +101,10 @@ def test_a_job_that_loses_its_lease_waits_for_it_again_and_takes_over_from_no_li
     (first, second) = claims
     assert (first, second) == (("enforce", True, first[2]), ("enforce", False, first[2]))
     assert caplog.messages == ["enforce has lost its lease to process 7 on node-3, and has stopped; it waits again"]
+
+
+def test_a_job_of_spark_submit_that_loses_its_lease_ends_because_its_jvm_has_ended(monkeypatch):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(streaming, "claimed_deployment", Mock(side_effect=[LeaseLost("it is lost"), StoppedStandby]))
+    with pytest.raises(LeaseLost):
+        run_enforce(load_settings([], environment={}, with_default_file=False), once=False)

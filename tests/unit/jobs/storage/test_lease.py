@@ -13,7 +13,7 @@ import pytest
 from jobs.spark.jvm import SignOfLife
 from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
-from jobs.storage.lease import Lease, LeaseError, LeaseLost, LeaseWatch, hold_lease, read_holder
+from jobs.storage.lease import Lease, LeaseError, LeaseLost, LeaseWatch, _renew, hold_lease, read_holder
 from tests.support.memory_files import MemoryFiles
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -193,6 +193,14 @@ def test_a_process_that_is_stopped_has_set_its_jvm_to_halt_before_another_may_st
         timer.cancel.assert_not_called()
     assert timer.set.call_args.args == (pytest.approx(0.8),)
     timer.cancel.assert_called_once()
+
+
+def test_a_renewal_that_ends_after_its_lease_sets_no_jvm_to_halt(store, monkeypatch):
+    timer, lease, stop = Mock(), lease_of(store, here()), threading.Event()
+    monkeypatch.setattr(lease, "renew", stop.set)
+    lease.renew_seconds = 0
+    _renew(lease, timer, stop)
+    assert timer.set.call_count == 1
 
 
 def test_an_operator_who_knows_that_the_holder_is_gone_need_not_wait(store, clock):
