@@ -3,6 +3,9 @@
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
 
+LEASE_SECONDS = 60
+"""On a busy machine, a job may pause for longer than most of the default lease."""
+
 PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
 
 
@@ -15,7 +18,8 @@ def with_sections(settings, **sections):
 def make_deployment(settings, name, folder):
     """Return settings with separate topics, applier group and storage root."""
     topics = {part: f"{name}-{part}" for part in PARTS}
-    return with_sections(settings, topics=topics, storage={"root": str(folder)}, applier={"group": f"{name}-applier"})
+    storage = {"root": str(folder), "lease_seconds": LEASE_SECONDS}
+    return with_sections(settings, topics=topics, storage=storage, applier={"group": f"{name}-applier"})
 
 
 def prepared_deployment(settings, broker, name, folder):
@@ -33,6 +37,7 @@ def set_options(*given):
 def as_options(settings, *given):
     """Return the options that point a command at a deployment, without the storage root, and that set other keys."""
     named = [f"topics.{part}={getattr(settings.topics, part)}" for part in PARTS]
+    named.append(f"storage.lease_seconds={settings.storage.lease_seconds}")
     named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"applier.group={settings.applier.group}"]
     return set_options(*named, *given)
 

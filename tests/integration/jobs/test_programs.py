@@ -300,7 +300,7 @@ def test_a_standby_takes_over_while_users_request_and_nothing_is_lost_or_charged
     """One that hangs for longer than its lease loses it, stands by when it continues, and takes over again."""
     prepare_users(deployment)
     root = f"storage.root={deployment.storage.root}"
-    options = as_options(deployment, root, "storage.lease_seconds=6", "spark.master=local[1]")
+    options = as_options(deployment, root, "storage.lease_seconds=15", "spark.master=local[1]")
     first = program("enforce", *options)
     read_until(first, "^running: ")
     second, jvm = program("enforce", *options), jvm_of(first)

@@ -51,7 +51,8 @@ def in_s3(deployment, server):
     root = f"s3a://{BUCKET}/{deployment.topics.requests}"
     key, secret = CREDENTIALS.values()
     options = {"fs.s3a.endpoint": server.endpoint, "fs.s3a.access.key": key, "fs.s3a.secret.key": secret}
-    storage = deployment.storage.model_validate({"root": root, "options": options, "lease_seconds": 15})
+    lease = deployment.storage.lease_seconds
+    storage = deployment.storage.model_validate({"root": root, "options": options, "lease_seconds": lease})
     return deployment.model_copy(update={"storage": storage})
 
 
