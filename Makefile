@@ -113,7 +113,7 @@ gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 peers: setup $(PEERS) ## tests of Kafka and of two clients at a broker and the gateway, into docs; needs Go; 40 min
 	@$(BIN)/python -m tests.evidence.peers --out docs/evidence/gateway
 
-chaos: setup $(CLASSES) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
+chaos: setup $(CLASSES) $(S3_SERVER) ## jobs and brokers killed, into docs; 100 min
 	@$(BIN)/python -m tests.evidence.chaos --out docs/evidence
 
 guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
