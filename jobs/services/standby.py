@@ -35,8 +35,6 @@ _SETTLED = 0.8
 _KEEP_WARM_SECONDS = 40.0
 """A Python worker exits after a minute without a task."""
 
-_STALLED_SECONDS = 60.0
-
 
 class StoppedStandby(Exception):
     """A signal has stopped a standby."""
@@ -62,7 +60,7 @@ class Standby:
         self.looped_at = self.warm_since = 0.0
         if self._acquire(leases, take_over=take_over):
             return False
-        health = LoopHealth(self, self._missing, limited=self._active, limit_seconds=_STALLED_SECONDS)
+        health = LoopHealth(self, self._missing, limited=self._active)
         look_seconds = _LOOK_AT_STORE_SECONDS if "://" in session.files.root else _LOOK_SECONDS
         last, keep_warm = math.inf, Every(_KEEP_WARM_SECONDS, at_once=False)
         with self._endpoint.waiting(self, health), stop_signals() as stop:
