@@ -76,10 +76,10 @@ class Standby:
                         _log.info("%s: ready to take over", self._active())
                 elif keep_warm.is_due():
                     warm(session, 1)
-            if stop.is_set():
-                leases[0].release()  # it may just have been acquired
-                raise StoppedStandby
-            _log.info("taking over")
+        if stop.is_set():  # after the block, at whose end a signal may have arrived
+            leases[0].release()  # it may just have been acquired
+            raise StoppedStandby
+        _log.info("taking over")
         return True
 
     def _acquire(self, leases: Sequence[Lease], *, take_over: bool) -> bool:

@@ -1,7 +1,7 @@
 """A standby that waits for another process, on a storage root in memory and with batches that cost nothing."""
 
 import os
-from contextlib import nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import msgspec
@@ -29,13 +29,18 @@ class Scene:
     def __init__(self, monkeypatch):
         self.files, self.looks, self.stopped = MemoryFiles(), [], False
         self.stop = SimpleNamespace(wait=self._look, is_set=lambda: self.stopped)
-        self.batches, self.seconds, self.meanwhile = [], [], lambda: None
+        self.batches, self.seconds, self.meanwhile, self.at_end = [], [], lambda: None, lambda: None
         self.active = [lease_of(self.files, query, id="first", machine="another", host="node-3") for query in QUERIES]
         self.endpoint = ServiceEndpoint(SETTINGS.metrics, "enforce")
         self.standby = Standby(self.endpoint)
         self.leases = [lease_of(self.files, query) for query in QUERIES]
         monkeypatch.setattr(module, "warm", self._warm)
-        monkeypatch.setattr(module, "stop_signals", lambda: nullcontext(self.stop))
+        monkeypatch.setattr(module, "stop_signals", self._signals)
+
+    @contextmanager
+    def _signals(self):
+        yield self.stop
+        self.at_end()
 
     def wait(self):
         return self.standby.wait(SimpleNamespace(files=self.files), self.leases, take_over=False)
@@ -126,12 +131,14 @@ def test_a_standby_that_is_stopped_claims_nothing(scene, settled):
     assert holders(scene.files) == {"enforce": "first"}
 
 
-@pytest.mark.parametrize("moment", ["while it warms", "while it claims"])
+@pytest.mark.parametrize("moment", ["while it warms", "while it claims", "when its wait ends"])
 def test_a_standby_that_is_stopped_when_the_lease_becomes_free_leaves_it_to_others(scene, monkeypatch, moment):
     scene.active[0].claim()
     scene.looks = [scene.active[0].release]
     if moment == "while it warms":
         scene.meanwhile = lambda: (scene.active[0].release(), scene.be_stopped())
+    elif moment == "when its wait ends":
+        scene.at_end = scene.be_stopped
     else:
         claim = scene.leases[0].try_claim
         monkeypatch.setattr(scene.leases[0], "try_claim", lambda **how: (claim(**how), scene.be_stopped())[0])
