@@ -23,6 +23,13 @@ KAFKA_PYTHON = "3.0.12"
 _KNOWN_TO_KAFKA_PYTHON = (4, 3)
 """The newest release of brokers that its tests know."""
 _SERVICE = """\
+from contextlib import suppress
+
+from kafka import KafkaProducer
+from kafka.admin import KafkaAdminClient
+from kafka.errors import TopicAlreadyExistsError
+
+
 class ExternalService:
     def __init__(self, host, port):
         self.host, self.port = host, port
@@ -36,8 +43,21 @@ class ExternalService:
 
 class SpawnedService:
     pass
+
+
+def send(producer, topic, *args, send=KafkaProducer.send, **kwargs):
+    if topic not in known:
+        known.add(topic)
+        with KafkaAdminClient(bootstrap_servers=producer.config["bootstrap_servers"]) as admin:
+            with suppress(TopicAlreadyExistsError):
+                admin.create_topics({topic: {"num_partitions": 4}}, wait_for_metadata=True)
+    return send(producer, topic, *args, **kwargs)
+
+
+known = set()
+KafkaProducer.send = send
 """
-"""What its fixtures need of a broker that runs already."""
+"""What its fixtures need of a broker that runs already, and topics that its tests have brokers create."""
 FRANZ_GO = "v1.22.2"
 _FRANZ_GO = "github.com/twmb/franz-go"
 _SHOWN = 400
