@@ -198,7 +198,7 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("table", EXAMPLES)
 def test_the_examples_of_the_page_are_answered(ask, table):
-    (section,) = re.findall(rf"^## {table}\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    (section,) = re.findall(rf"^## {table}\n(.*?)(?:^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     (example,) = re.findall(r"```sql\n(.*?);\n```", section, re.DOTALL)
     rows, value = EXAMPLES[table]
     answers = ask(example)
