@@ -22,7 +22,7 @@ USERS = 50
 PLAIN, ARCHIVED = "start to the first decisions", "the same, with a class archive"
 GOAL = Goal(0.45)
 READY = "running: enforce"
-"""What the job logs when its query runs."""
+"""What the job logs once it decides in the usual time."""
 
 
 def start(address: str, size: Size, notify: Notify) -> list[Figure]:
@@ -72,8 +72,8 @@ def seconds_until(
 ) -> float:
     """Return the seconds from the start of a process until a condition holds; then SIGTERM ends it.
 
-    By then it must have written `ready`. Its output goes to the log; the deadline is that of the condition, and again
-    that of the end.
+    Before, it must have written `ready`, which may be later than the condition. Its output goes to the log; the
+    deadline is that of the condition, again that of `ready`, and again that of the end.
     """
     with log.open("wb") as output:
         began = time.monotonic()
@@ -81,6 +81,7 @@ def seconds_until(
     try:
         until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
         seconds = time.monotonic() - began
+        until(lambda: process.poll() is not None or ready in log.read_text(errors="replace"), deadline_seconds, 0.05)
         ended = process.poll() is not None
         process.send_signal(signal.SIGTERM)
         code = process.wait(deadline_seconds)
