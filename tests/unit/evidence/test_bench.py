@@ -40,15 +40,20 @@ def test_a_process_that_gets_ready_and_ends_cleanly_has_a_time(tmp_path):
     ("program", "condition", "error"),
     [
         (f"print({READY!r})", lambda: False, f"ended with 0: {READY}"),
-        (SERVES.replace(READY, "starting"), None, "ended with 0: starting"),
         # without a handler, SIGTERM kills it
         (f"print({READY!r}, flush=True); import time; time.sleep(60)", None, f"ended with {-signal.SIGTERM}: {READY}"),
     ],
-    ids=["ends by itself", "is not ready", "fails at its end"],
+    ids=["ends by itself", "fails at its end"],
 )
 def test_a_process_that_cannot_be_measured_is_an_error(tmp_path, program, condition, error):
     with pytest.raises(SideError, match=error):
         measured(tmp_path / "log", program, condition)
+
+
+def test_a_process_that_does_not_get_ready_is_an_error(tmp_path):
+    command = [sys.executable, "-c", SERVES.replace(READY, "starting")]
+    with pytest.raises(AssertionError, match="not true within 1 s"):
+        seconds_until(lambda: True, command, READY, tmp_path / "log", deadline_seconds=1)
 
 
 def test_a_load_with_a_request_without_an_answer_is_an_error(monkeypatch):
