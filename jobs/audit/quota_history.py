@@ -7,7 +7,6 @@ import msgspec
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
-from quota.records.levels import levels
 from quota.records.quota_log import (
     QUOTA_CONFIGS,
     CallbackSetting,
@@ -132,11 +131,9 @@ def scheduled_changes(quotas: CallbackTimeline, after: int) -> list[ScheduledCha
 
 def scheduled_for(decision: Decision, entries: Iterable[QuotaLogEntry], after: int) -> list[QuotaRecord]:
     """Return the changes of the quotas that may apply to a decision's client, later than `after` (epoch ms)."""
-    timeline = QuotaTimeline()
-    for entry in entries:
-        timeline.add(to_change(entry.record, entry.timestamp))
-    shown = {decision.quota_entity, *(level for level, _ in levels(decision.user, decision.client_id))}
-    return [change.record(change.moment) for change in timeline.scheduled(after) if change.entity in shown]
+    timeline, entity = QuotaTimeline.of(entries), decision.quota_entity
+    scheduled = timeline.scheduled_for(decision.user, decision.client_id, entity, after)
+    return [change.record(change.moment) for change in scheduled]
 
 
 def callback_text(change: CallbackChange) -> str:

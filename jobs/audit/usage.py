@@ -12,12 +12,12 @@ from jobs.audit.quota_history import scheduled_for
 from jobs.audit.reader import bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables import DECISIONS, MissingTable
 from quota.explanation.explanation import Explanation
+from quota.kafka.timing import HOUR_MS
 from quota.records.entity import Tags
 from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
 from schemas.documents.records import By, Order, TopUsage, Usage
 
-_HOUR_MS = 3_600_000
 _MOST_NAMED = 1000
 _KEYS: dict[By, tuple[str, ...]] = {
     "user": ("user",),
@@ -80,7 +80,7 @@ def last_hour(settings: Settings, tags: Tags, now: int) -> dict[str, int]:
     They are those of the client-ids of a user's bucket, and of the users of others; of the first thousand.
     """
     by: By = "client" if tags.user else "user"
-    charged = top_usage(settings, Selection(bucket=tags, start=now - _HOUR_MS), by, "admitted", _MOST_NAMED).top
+    charged = top_usage(settings, Selection(bucket=tags, start=now - HOUR_MS), by, "admitted", _MOST_NAMED).top
     return {usage.client_id or usage.user or "": usage.admitted for usage in charged}
 
 

@@ -10,7 +10,7 @@ from jobs.cli.options import Client, PeriodOptions, SettingsOptions, TopicName, 
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.tables import Columns, outcome, print_rows, sender
 from quota.errors import BadInput
-from quota.kafka.timing import now_ms
+from quota.kafka.timing import HOUR_MS, now_ms
 from quota.records.reason import DECIDED, Reason
 from quota.text import format_tags, format_time
 from schemas.documents.records import By, Decisions, Order
@@ -36,7 +36,6 @@ _COLUMNS: Columns = {
     "REASON": lambda decision: decision.reason and decision.reason.value,
     "THROTTLED": "verdict.throttle_time_ms",
 }
-_HOUR_MS = 3_600_000
 _OPTIONAL = ("TOKENS", "OPERATION", "THROTTLED", "REASON", "MUTATIONS", "TOPICS")
 
 
@@ -132,7 +131,7 @@ def top(
     settings = where.read()
     start, end = period.parse()
     if start is None and end is None:
-        start = now_ms() - _HOUR_MS
+        start = now_ms() - HOUR_MS
     from jobs.audit.decisions import Selection
     from jobs.audit.usage import top_usage
 

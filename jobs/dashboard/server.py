@@ -36,7 +36,6 @@ from quota.records import codec
 from quota.settings import Settings
 from quota.settings.security import read_text
 from quota.text import quoted
-from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
@@ -169,10 +168,7 @@ class Dashboard:
 
     def _tried(self, wanted: WantedQuota) -> Response:
         records, entries = self._feed.state.records(), self._feed.state.entries()
-        quotas = QuotaTimeline()
-        for entry in entries:
-            quotas.add(to_change(entry.record, entry.timestamp))
-        present = quotas.quota(wanted.entity, now_ms())
+        present = QuotaTimeline.of(entries).quota(wanted.entity, now_ms())
         trial = try_quota(records, entries, self._settings, wanted.entity, wanted.applied_to(present))
         return _json({"entity": str(wanted.entity), "trial": trial, "command": wanted.command(present)})
 

@@ -28,7 +28,6 @@ from quota.text import printable
 from quota.timeline.change import to_change
 from schemas.documents.quotas import ScheduledChange
 
-_HOUR_MS = 3_600_000
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
 _MAX_CHANGES = 200
@@ -285,7 +284,7 @@ class PageState:
                 return None
             charged = Counter[str]()
             for summary in self._decisions.of_bucket(decision.tags.key) if decision.quota is not None else ():
-                if summary.at >= now - _HOUR_MS and summary.admitted:
+                if summary.at >= now - LAST_HOUR.kept and summary.admitted:
                     charged[summary.client if decision.tags.user else summary.user] += summary.admitted
             scheduled = scheduled_for(decision, self._entries, now)
         return replace(explain(decision), last_hour=dict(charged.most_common()), scheduled=scheduled)

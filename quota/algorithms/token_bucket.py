@@ -127,8 +127,11 @@ class TokenBucket:
         digest, quota = deduplication.identify(remembered, request, limit.quota, now)
         burst = self.window.burst(quota.rate, quota.burst)
         reset_at = None if state is None else resolution.reset_at
-        full = BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
-        before = full if bucket is None else _before(bucket, limit, now, self.window, clock)
+        before = (
+            BucketBefore(burst, None, quota.rate, burst, quota.max_debt_ms, reset_at=reset_at)
+            if bucket is None
+            else _before(bucket, limit, now, self.window, clock)
+        )
         known = remembered.find(digest) if digest else None
         repeats = None
         if request.validate_only:

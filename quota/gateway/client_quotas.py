@@ -14,13 +14,13 @@ from quota.errors import ErrorCode
 from quota.gateway.operations import BrokerCall, MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import LIMIT_CONFIG, RATE_CONFIG
+from quota.records.quota_log import KAFKA_CONFIGS, LIMIT_CONFIG, RATE_CONFIG
 from quota.wire.message_codec import Message
 from quota.wire.protocol import ApiKey
 
 _MAX_LIMIT = 2**31 - 1
 _EXPECTED = {RATE_CONFIG: "a finite number", LIMIT_CONFIG: f"a whole number from 1 to {_MAX_LIMIT}"}
-"""The configs of quotas that are in the log, and their values."""
+"""The values of the configs that are in the quota log."""
 _ANY_NAME = 2
 """The match type of a filter's component that matches every name and the default."""
 
@@ -49,7 +49,7 @@ Steps = Generator[BrokerCall | QuotasCall, Any, MutationResponse]
 
 def alters_quotas(message: Message) -> bool:
     """Return whether an AlterClientQuotas request alters a quota in the log."""
-    return any(op["key"] in _EXPECTED for entry in message["entries"] for op in entry["ops"])
+    return any(op["key"] in KAFKA_CONFIGS for entry in message["entries"] for op in entry["ops"])
 
 
 def describe_quotas(version: int, message: Message, stats: GatewayStats) -> Steps:
@@ -113,7 +113,7 @@ def _valid_changes(entries: Iterable[Message], results: _Results) -> Generator[Q
     without_rate = []
     for entry in _accepted(entries, results):
         entity = QuotaEntity.from_parts(entry["entity"])
-        ops = [op for op in entry["ops"] if op["key"] in _EXPECTED] if entity else []
+        ops = [op for op in entry["ops"] if op["key"] in KAFKA_CONFIGS] if entity else []
         wrong = next((op["key"] for op in ops if not (op["remove"] or _is_valid(op["key"], op["value"]))), None)
         if wrong is not None:
             _fail(results, entry, ErrorCode.INVALID_REQUEST, f"Quota {wrong} must be {_EXPECTED[wrong]}")

@@ -4,6 +4,8 @@ import random
 import time
 from dataclasses import dataclass
 
+HOUR_MS = 3_600_000
+
 
 def now_ms() -> int:
     """Return the current time [epoch ms]."""

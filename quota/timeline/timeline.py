@@ -2,15 +2,17 @@
 
 import heapq
 from bisect import bisect_right, insort
+from collections.abc import Iterable
 from itertools import combinations
+from typing import Self
 
 import msgspec
 
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.levels import UNLIMITED, Limit, Resolution, levels
-from quota.records.quota_log import Quota
+from quota.records.quota_log import Quota, QuotaLogEntry
 from quota.records.record import BEGINNING
-from quota.timeline.change import BucketReset, Change, EffectiveChanges, QuotaCancellation, QuotaChange
+from quota.timeline.change import BucketReset, Change, EffectiveChanges, QuotaCancellation, QuotaChange, to_change
 
 _END = 2**63
 _MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache
@@ -48,6 +50,14 @@ class QuotaTimeline:
         self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
+
+    @classmethod
+    def of(cls, entries: Iterable[QuotaLogEntry]) -> Self:
+        """Return the timeline of entries of the quota log, in its order."""
+        timeline = cls()
+        for entry in entries:
+            timeline.add(to_change(entry.record, entry.timestamp))
+        return timeline
 
     def add(self, change: Change) -> None:
         """Add a change; the later of two at the same time wins. Changes of callbacks and clusters are ignored."""
@@ -92,6 +102,11 @@ class QuotaTimeline:
         """Return the changes that take effect later than `after` (epoch ms), in the order of their times."""
         later = (change for versions in self._versions.values() for change in versions.scheduled(after))
         return sorted(later, key=lambda change: (change.moment, change.entity.key))
+
+    def scheduled_for(self, user: str, client_id: str, entity: QuotaEntity | None, after: int) -> list[QuotaChange]:
+        """Return those of the `scheduled` changes that concern the levels of a client, or the entity of its quota."""
+        concerned = {entity, *(level for level, _ in levels(user, client_id))}
+        return [change for change in self.scheduled(after) if change.entity in concerned]
 
     def scheduled_resets(self, after: int) -> list[BucketReset]:
         """Return the resets that take effect later than `after` (epoch ms)."""

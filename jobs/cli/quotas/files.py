@@ -33,7 +33,6 @@ from quota.planning.warnings import quota_warnings, rate_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
-from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ValidatedQuotas
 
@@ -170,10 +169,7 @@ def rollback(
             f"--at {at}: the quota log begins at {format_time(begins_at)}, before which there were no quotas; give a "
             "later time, or --remove-all to remove all quotas"
         )
-    past_timeline = QuotaTimeline()
-    for entry in log.entries:
-        if entry.timestamp <= past:
-            past_timeline.add(to_change(entry.record, entry.timestamp))
+    past_timeline = QuotaTimeline.of(entry for entry in log.entries if entry.timestamp <= past)
     steps = rollback_plan(past_timeline, past, log.timeline, log.now, scope)
     reason = comment or f"rollback to {format_time(past)}"
     change_log(settings, log, steps, None, reason, confirmation=confirmation, output=output)

@@ -13,7 +13,6 @@ from quota.errors import BadRecord, MutationQuotaError
 from quota.planning.warnings import name_warning, quota_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.levels import Resolution
-from quota.records.levels import levels as entity_levels
 from quota.records.quota_log import LIMIT_CONFIG, Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings
@@ -73,8 +72,7 @@ def find_quota(
         raise MutationQuotaError(
             f"requests of user {quoted(user)} with client-id {quoted(client_id)} become dead letters: {error}"
         ) from None
-    shown = {resolution.entity, *(level for level, _ in entity_levels(user, client_id))}
-    return resolution, [change for change in log.timeline.scheduled(at) if change.entity in shown]
+    return resolution, log.timeline.scheduled_for(user, client_id, resolution.entity, at)
 
 
 def _warnings(user: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]) -> list[str]:

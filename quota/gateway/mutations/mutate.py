@@ -193,8 +193,8 @@ def _by_quota(
     exhausted = shortfall.sentence(throttle_ms) if shortfall else None
 
     def told(rejection: _Rejection) -> _Rejection:
-        sentence = exhausted if rejection.reason is Reason.EXHAUSTED else rejection.message
-        return _Rejection(rejection.reason, client_message(context.rejection_message, sentence))
+        message = client_message(context.rejection_message, rejection.reason, rejection.message, exhausted)
+        return _Rejection(rejection.reason, message)
 
     return _Outcome([each and told(each) for each in rejections], throttle_ms, is_recorded)
 

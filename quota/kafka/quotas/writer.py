@@ -24,6 +24,7 @@ from quota.planning.plan import ending
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
+    KAFKA_CONFIGS,
     LIMIT_CONFIG,
     RATE_CONFIG,
     CallbackRecord,
@@ -239,12 +240,8 @@ def _latest(log: QuotaLog, record: QuotaRecord | CallbackRecord, at: int) -> Quo
     return log.quotas.settings.latest(at)
 
 
-GATEWAY_CONFIGS = (RATE_CONFIG, LIMIT_CONFIG)
-"""The configs of a quota that Kafka's own requests (KIP-546) read and alter."""
-
-
 class LoggedQuotas:
-    """Reads and alters the quotas in the log, by the configs that Kafka's requests may have (`GATEWAY_CONFIGS`).
+    """Reads and alters the quotas in the log, by the configs that Kafka's requests may have (`KAFKA_CONFIGS`).
 
     One call is made after the other, on one thread.
     """
@@ -303,7 +300,7 @@ class LoggedQuotas:
 
 
 def _read(quota: Quota) -> dict[str, float]:
-    return {name: float(quota.configs[name]) for name in GATEWAY_CONFIGS if quota.configs[name] is not None}
+    return {name: float(quota.configs[name]) for name in KAFKA_CONFIGS if quota.configs[name] is not None}
 
 
 def _altered(

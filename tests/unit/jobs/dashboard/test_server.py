@@ -168,12 +168,12 @@ def test_nothing_that_grows_with_the_data_is_done_on_the_event_loop(page, monkey
 
         return checked
 
-    shown, done, server = page(), set(), "jobs.dashboard.server"
+    shown, done = page(), set()
     fill(shown.state, DEBT)
     for name in ("news", "explain", "of_bucket", "records", "entries"):
         monkeypatch.setattr(shown.state, name, off_the_loop(getattr(shown.state, name)))
-    for function in (to_change, try_quota):
-        monkeypatch.setattr(f"{server}.{function.__name__}", off_the_loop(function))
+    monkeypatch.setattr("quota.timeline.timeline.to_change", off_the_loop(to_change))
+    monkeypatch.setattr("jobs.dashboard.server.try_quota", off_the_loop(try_quota))
     first_event(shown)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 9}
     answers = [
