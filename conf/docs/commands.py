@@ -14,8 +14,8 @@ from jobs.cli.program import EXIT_CODES, SECTIONS, app
 
 _TABLES = (
     "A terminal that is too narrow for a table does not show its least important columns, and names them below the "
-    "table; if it is narrower still, it shows each row as a list. Times are to the second, and without today's date. "
-    "In a file or a pipe, each row is one line with full times. Programs read `--output json`."
+    "table. Times are to the second, and without today's date; in a file or a pipe they are in full. Programs read "
+    "`--output json`."
 )
 _SEVERAL = 3
 """The number of commands from which an option that they share is described once."""
@@ -53,7 +53,7 @@ def command_pages() -> Mapping[str, str]:
 
 def _introduction(section: str) -> Iterator[str]:
     yield from (f"# Commands: {section.lower()}", "")
-    yield "[Common options](../commands.md#common-options) are described once, and so are the exit codes."
+    yield "[Common options and exit codes](../commands.md#common-options) are described once."
 
 
 def _commands(names: Iterable[str]) -> Iterator[str]:

@@ -66,9 +66,8 @@ def list_buckets(
     """List token buckets and their debts.
 
     Those with the lowest tokens come first. Reads the last decision of each bucket from the audit's table, which is
-    some ten seconds behind; without an audit, the last finished batch of enforce (--from-checkpoint). The current
-    tokens are computed with the rate at the last use. A later quota change or reset shows up after the next request;
-    see `quotas resolve`.
+    some ten seconds behind; without an audit, the last finished batch of enforce (--from-checkpoint). A later quota
+    change or reset shows up after the next request; see `quotas resolve`.
 
     Examples:
       mutation-quota buckets list --in-debt
@@ -104,9 +103,8 @@ def describe(
 ) -> None:
     """Show what a client may do now, and when a number of mutations fits.
 
-    Takes the quota that applies to the user and client-id now, the tokens of its bucket, who else was charged to it in
-    the last hour, and the changes that are scheduled. Reads the quota topic, and the bucket as `buckets list` does:
-    without an audit, Spark reads it from the checkpoint in about 15 s.
+    Shows the quota that applies now, the tokens of its bucket, who was charged to it in the last hour, and the
+    scheduled changes. Without an audit, Spark reads the bucket from the checkpoint in about 15 s.
 
     Examples:
       mutation-quota buckets describe --user alice

@@ -25,7 +25,8 @@ def capacity(
 
     Creates topics, waits until the leader of each partition responds, and deletes them. The lower of the two rates is
     the --capacity of recommend. Choose N so that it takes a minute or more. Other clients of the cluster wait
-    meanwhile. The user must have no quota, or the quota is measured. Ctrl-C also deletes the topics.
+    meanwhile. The user must have no quota, or the quota is measured. Ctrl-C also deletes the topics; after a kill,
+    delete the topics mutation-quota-capacity-* yourself.
 
     Examples:
       mutation-quota capacity --partitions 10000 --bootstrap-server test-kafka:9092

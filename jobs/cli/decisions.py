@@ -120,9 +120,9 @@ def top(
 ) -> None:
     """Show who requested the most mutations.
 
-    Sums the requested, admitted and rejected mutations of each user, client-id or bucket, from the audit's tables; by
-    default those of the last hour. SHADOW are admitted ones that a quota in shadow would have rejected, OBSERVED those
-    of observed requests, which the cluster has answered itself, and WITHDRAWN those given back.
+    Sums the mutations of each user, client-id or bucket, from the audit's tables; by default those of the last hour.
+    SHADOW are admitted ones that a quota in shadow would have rejected, OBSERVED those from request logs, and WITHDRAWN
+    those given back.
 
     Examples:
       mutation-quota decisions top --from -1h
@@ -165,10 +165,9 @@ def explain(
 ) -> None:
     """Explain a decision, and replay it.
 
-    Says in a sentence what was decided, why, and when to try again. Then it shows the quota, the bucket before the
-    request and the tokens that it gained, each charge and the throttle time, from the decision's row in the audit's
-    table, decides the request again, and shows whether the decision is the same. Last come who else used the bucket in
-    the last hour, and the scheduled changes. `quotas history` shows who set the quota.
+    Prints what was decided, why, and when to try again. Then it shows the quota, the bucket before the request, each
+    charge and the throttle time, decides the request again, and shows whether the decision is the same. Last come who
+    used the bucket in the last hour, and the scheduled changes.
 
     --last finds the newest decision that rejected a topic: of all, or of --user, --client and --topic. If there is
     none, it reports the newest decision.

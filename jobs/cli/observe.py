@@ -46,8 +46,8 @@ def import_(
     """Convert request logs to a file of requests.
 
     The file (JSON lines) is for recommend, backtest, report and simulate. Logs may be compressed and come in any order.
-    - is standard input. A request in several logs counts once, and values that the logs do not contain are marked as
-    assumed. The summary goes to standard error if the requests go to standard output.
+    - is standard input. A request in several logs counts once. Values that the logs do not contain are marked as
+    assumed.
 
     Examples:
       mutation-quota observe import --example --output-file requests.jsonl

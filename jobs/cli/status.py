@@ -220,9 +220,9 @@ Timeout = Annotated[
 def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: OutputOptions, kafka: KafkaOptions) -> None:
     """Show topics, queries, tables and problems.
 
-    Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
-    records that a query has not read. RUNNING is ? for a job on another machine whose metrics endpoint is not named
-    with --metrics. Changes of quotas that are scheduled come last.
+    Changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the records that a
+    query has not read. RUNNING is ? for a job on another machine whose metrics endpoint is not named with --metrics.
+    Scheduled changes come last.
 
     Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
 
