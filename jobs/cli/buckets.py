@@ -95,7 +95,7 @@ def describe(
     user: User = None,
     client: Client = None,
     mutations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Also tell when N mutations (partitions) fit.")
+        int | None, typer.Option(min=1, metavar="N", help="Also show when N mutations (partitions) fit.")
     ] = None,
     *,
     output: OutputOptions,
