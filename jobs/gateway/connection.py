@@ -13,12 +13,12 @@ from jobs.gateway.buffers import HELD_BYTES, Buffers, buffered_bytes, limit_unse
 from jobs.gateway.encryption import Encryption
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.channel import Channel
-from quota.gateway.client_quotas import QuotasCall, QuotasReply
+from quota.gateway.client_quotas import RatesCall, RatesReply
 from quota.gateway.context import GatewayContext
 from quota.gateway.pipeline import ChannelError
 from quota.kafka.awaited_decisions import AwaitedDecisions
 from quota.kafka.brokers.tokens import failure_reason
-from quota.kafka.quotas.writer import LoggedQuotas
+from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import now_monotonic_ms
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.wire.protocol import Address
@@ -147,9 +147,9 @@ class ClientConnection(asyncio.Protocol):
         self._awaited = reply = self._host.decisions.request(request)
         reply.add_done_callback(self._decided)
 
-    def call_quotas(self, call: QuotasCall) -> None:
-        """Access the quotas in the quota log."""
-        self._awaited = self._start(self._call_quotas, call)
+    def call_rates(self, call: RatesCall) -> None:
+        """Access the rates in the quota log."""
+        self._awaited = self._start(self._call_rates, call)
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -279,16 +279,16 @@ class ClientConnection(asyncio.Protocol):
         if self._host.buffers.is_crowded and self._held > max(held, HELD_BYTES) and not self._waits:
             self.end("memory", "all connections together buffer too much, and this one a part of a request")
 
-    async def _call_quotas(self, call: QuotasCall) -> None:
-        quotas = self._host.quotas
+    async def _call_rates(self, call: RatesCall) -> None:
+        rates = self._host.rates
         try:
             if call.changes:
-                await quotas.alter(call.changes, call.author, _COMMENT)
-                reply = QuotasReply()
+                await rates.alter(call.changes, call.author, _COMMENT)
+                reply = RatesReply()
             else:
-                reply = QuotasReply(await quotas.read())
+                reply = RatesReply(await rates.read())
         except MutationQuotaError as error:
-            reply = QuotasReply(error=str(error))
+            reply = RatesReply(error=str(error))
         self.run(self.channel.go_on, reply)
 
     def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
@@ -362,14 +362,14 @@ class Connections:
         self,
         context: GatewayContext,
         decisions: AwaitedDecisions,
-        quotas: LoggedQuotas,
+        rates: LoggedRates,
         encryption: Encryption,
         most: int,
     ) -> None:
         """Start without connections, of which there may be `most`."""
         self.context = context
         self.decisions = decisions
-        self.quotas = quotas
+        self.rates = rates
         self.encryption = encryption
         self.buffers = Buffers()
         self.brokers: dict[int, Address] = {}

@@ -20,7 +20,7 @@ from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.addresses import Addresses
 from quota.gateway.context import GatewayContext
 from quota.kafka.awaited_decisions import AwaitedDecisions
-from quota.kafka.quotas.writer import LoggedQuotas
+from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.jobs import GatewaySettings
 from quota.settings.types import MAX_PORT
@@ -120,12 +120,12 @@ class GatewayServer:
         self,
         context: GatewayContext,
         decisions: AwaitedDecisions,
-        quotas: LoggedQuotas,
+        rates: LoggedRates,
         settings: GatewaySettings,
         encryption: Encryption,
     ) -> None:
         self.context = context
-        self.connections = Connections(context, decisions, quotas, encryption, settings.max_connections)
+        self.connections = Connections(context, decisions, rates, encryption, settings.max_connections)
         self._settings = settings
         self._encryption = encryption
         self._handshakes = Handshakes()

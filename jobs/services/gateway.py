@@ -21,7 +21,7 @@ from quota.errors import ClusterError
 from quota.gateway.context import GatewayContext
 from quota.gateway.requests import OfferedApis
 from quota.kafka.awaited_decisions import AwaitedDecisions
-from quota.kafka.quotas.writer import LoggedQuotas
+from quota.kafka.quotas.writer import LoggedRates
 from quota.kafka.requests_and_answers import AnswerReader, RequestWriter, read_requests
 from quota.kafka.timing import now_monotonic_ms
 from quota.kafka.topics.preparation import prepare_topics
@@ -82,13 +82,13 @@ async def serve_gateway(
         on_any=partial(_record, context),
     )
     _recall(decisions, settings)
-    quotas = LoggedQuotas(settings, own.decision_timeout_seconds)
+    rates = LoggedRates(settings, own.decision_timeout_seconds)
     decisions.start()
     _raise_file_limit(own.max_connections)
     metrics = LoopMetrics(GATEWAY, lambda: gateway_families(context.stats, len(decisions)))
     try:
         with stopping as stop, counted(endpoint, settings, context.stats, metrics, gateway_health(context.stats)):
-            server = GatewayServer(context, decisions, quotas, own, encryption)
+            server = GatewayServer(context, decisions, rates, own, encryption)
             followers = [follow_brokers(server.connections.brokers, encryption, protocol, context.stats)]
             if not own.listeners:
                 followers.append(server.follow_joins(brokers, lambda broker: addresses_from([broker])))
@@ -98,7 +98,7 @@ async def serve_gateway(
             task.cancel()
     finally:
         decisions.close()
-        quotas.close()
+        rates.close()
 
 
 def _recall(decisions: AwaitedDecisions, settings: Settings) -> None:

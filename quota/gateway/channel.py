@@ -4,7 +4,7 @@ from functools import partial
 
 from quota.errors import ErrorCode, MutationQuotaError
 from quota.gateway.addresses import NAMING_BROKERS
-from quota.gateway.client_quotas import QuotasCall, QuotasReply, alter_quotas, alters_quotas, describe_quotas
+from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, alters_rates, describe_quotas
 from quota.gateway.client_quotas import Steps as QuotaSteps
 from quota.gateway.context import ChannelIO, GatewayContext
 from quota.gateway.login import Login
@@ -111,8 +111,8 @@ class Channel:
         if was_full:
             self._advance()
 
-    def go_on(self, reply: DecisionReply | QuotasReply | None = None) -> None:
-        """Continue the request in progress, with the reply on a `DecisionRequest` or `QuotasCall`, or after a pause."""
+    def go_on(self, reply: DecisionReply | RatesReply | None = None) -> None:
+        """Continue the request in progress, with the reply on a `DecisionRequest` or `RatesCall`, or after a pause."""
         try:
             self._step(reply)
             self._check_end()
@@ -322,7 +322,7 @@ class Channel:
         message = self._read(header, frame)
         if header.api_key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
             self._start(header, describe_quotas(header.api_version, message, self._context.stats))
-        elif self.user is not None and alters_quotas(message):
+        elif self.user is not None and alters_rates(message):
             self._start(header, alter_quotas(header.api_version, message, self.user))
         else:
             self._pipeline.forward(header, frame)
@@ -333,7 +333,7 @@ class Channel:
         self._stepping, self._flow = header, flow
         self._step(None)
 
-    def _step(self, result: Message | list[DescribedTopic] | DecisionReply | QuotasReply | None) -> None:
+    def _step(self, result: Message | list[DescribedTopic] | DecisionReply | RatesReply | None) -> None:
         if self._flow is None:
             return
         try:
@@ -349,8 +349,8 @@ class Channel:
         self._is_held = isinstance(step, Pause) and step.is_hold
         if isinstance(step, DecisionRequest):
             self._io.request_decision(step)
-        elif isinstance(step, QuotasCall):
-            self._io.call_quotas(step)
+        elif isinstance(step, RatesCall):
+            self._io.call_rates(step)
         elif isinstance(step, Pause):
             self._io.pause(step.ms)
         else:

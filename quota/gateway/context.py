@@ -6,7 +6,7 @@ from typing import Protocol as Interface
 
 from quota.explanation.shortfall import REASON
 from quota.gateway.addresses import Addresses
-from quota.gateway.client_quotas import QuotasCall
+from quota.gateway.client_quotas import RatesCall
 from quota.gateway.memory import Debts, KnownBuckets, RecentTopics, Turns
 from quota.gateway.mutes import Mutes
 from quota.gateway.requests import OfferedApis
@@ -72,8 +72,8 @@ class ChannelIO(Interface):
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision; the server later calls `Channel.go_on` with the reply."""
 
-    def call_quotas(self, call: QuotasCall) -> None:
-        """Access the quota log; the server later calls `Channel.go_on` with the reply."""
+    def call_rates(self, call: RatesCall) -> None:
+        """Access the rates in the quota log; the server later calls `Channel.go_on` with the reply."""
 
     def pause(self, ms: int) -> None:
         """Call `Channel.go_on` after `ms` milliseconds."""

@@ -15,8 +15,6 @@ from quota.text import format_configs
 
 RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"
 LIMIT_CONFIG = "max_request_mutations"
-KAFKA_CONFIGS = (RATE_CONFIG, LIMIT_CONFIG)
-"""The configs of a quota that Kafka's own requests (KIP-546) read and alter at the gateway."""
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RATE_CONFIG, "burst": BURST_CONFIG}):

@@ -1,4 +1,4 @@
-"""Writers of the quota log, for commands and for the gateway (`LoggedQuotas`): each change is a record."""
+"""Writers of the quota log, for commands and for the gateway (`LoggedRates`): each change is a record."""
 
 import asyncio
 import dataclasses
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from confluent_kafka import KafkaException
 from msgspec.structs import replace
@@ -24,8 +24,6 @@ from quota.planning.plan import ending
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
-    KAFKA_CONFIGS,
-    LIMIT_CONFIG,
     RATE_CONFIG,
     CallbackRecord,
     CallbackSetting,
@@ -240,11 +238,8 @@ def _latest(log: QuotaLog, record: QuotaRecord | CallbackRecord, at: int) -> Quo
     return log.quotas.settings.latest(at)
 
 
-class LoggedQuotas:
-    """Reads and alters the quotas in the log, by the configs that Kafka's requests may have (`KAFKA_CONFIGS`).
-
-    One call is made after the other, on one thread.
-    """
+class LoggedRates:
+    """Reads and alters the rates in the quota log, one call after the other on one thread."""
 
     def __init__(self, settings: Settings, timeout_seconds: float) -> None:
         """Read the log at the first call; each call may take `timeout_seconds`."""
@@ -253,21 +248,21 @@ class LoggedQuotas:
         self._writer: QuotaWriter | None = None
         self._thread = ThreadPoolExecutor(1, "mutation-quota-rates")
 
-    async def read(self) -> dict[QuotaEntity, dict[str, float]]:
-        """Return the configs of the quotas in force that are set, by their names."""
+    async def read(self) -> dict[QuotaEntity, float]:
+        """Return the rates in force [mutations/s]."""
 
-        def quotas(writer: QuotaWriter) -> dict[QuotaEntity, dict[str, float]]:
+        def rates(writer: QuotaWriter) -> dict[QuotaEntity, float]:
             log = writer.read()
-            return {change.entity: _read(change.quota) for change in log.timeline.configured(log.now) if change.quota}
+            return {change.entity: change.quota.rate for change in log.timeline.configured(log.now) if change.quota}
 
-        return await self._call(quotas)
+        return await self._call(rates)
 
-    async def alter(self, changes: Mapping[QuotaEntity, Mapping[str, float | None]], author: str, comment: str) -> None:
-        """Set configs by their names, or remove those that are None; the changes are acknowledged on return.
+    async def alter(self, changes: Mapping[QuotaEntity, float | None], author: str, comment: str) -> None:
+        """Set rates, or remove the quotas of those that are None; the changes are acknowledged on return.
 
-        Without its rate, a quota is removed. Other configs stay. After an error, any of the changes may be made.
+        Other configs of the quotas stay. After an error, any of the changes may be made.
         """
-        records = {entity: partial(_altered, entity, configs, author, comment) for entity, configs in changes.items()}
+        records = {entity: partial(_altered, entity, rate, author, comment) for entity, rate in changes.items()}
         await self._call(lambda writer: writer.alter_quotas(records))
 
     def close(self) -> None:
@@ -299,16 +294,8 @@ class LoggedQuotas:
             raise
 
 
-def _read(quota: Quota) -> dict[str, float]:
-    return {name: float(quota.configs[name]) for name in KAFKA_CONFIGS if quota.configs[name] is not None}
-
-
-def _altered(
-    entity: QuotaEntity, configs: Mapping[str, float | None], author: str, comment: str, present: Quota | None
-) -> QuotaRecord:
-    values: dict[str, Any] = {} if present is None else present.configs
-    values |= configs
-    limit = values.get(LIMIT_CONFIG)
-    values[LIMIT_CONFIG] = None if limit is None else int(limit)
-    record = QuotaRecord(entity, None) if values.get(RATE_CONFIG) is None else QuotaRecord(entity, **values)
-    return replace(record, altered_configs=sorted(configs), altered_by=author, comment=comment)
+def _altered(entity: QuotaEntity, rate: float | None, author: str, comment: str, present: Quota | None) -> QuotaRecord:
+    quota = None
+    if rate is not None:
+        quota = Quota(rate) if present is None else replace(present, rate=rate)
+    return replace(QuotaRecord.of(entity, quota), altered_configs=[RATE_CONFIG], altered_by=author, comment=comment)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from msgspec.structs import replace
 
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
@@ -232,27 +233,18 @@ def test_validate_only_changes_nothing(front):
     assert logged(front) == {}
 
 
-def test_what_is_not_named_of_a_quota_stays_and_a_repeated_change_writes_nothing(front):
-    """The author is the client's principal."""
-    write_record(front.settings, QuotaRecord(QuotaEntity("u"), 5.0, 50.0, 60_000, shadow=True))
+def test_only_the_rate_of_a_quota_changes_and_a_repeated_change_writes_nothing(front):
+    """Kafka knows no other config of it. The author is the client's principal."""
+    quota = Quota(5.0, 50.0, 60_000, shadow=True, max_request_mutations=80)
+    write_record(front.settings, QuotaRecord.of(QuotaEntity("u"), quota))
     for _ in range(2):
         assert results(call(front.gateway.port, ALTER, altered((USER, (RATE, 7.0))))) == {U: (0, None)}
-    assert logged(front) == {QuotaEntity("u"): Quota(7.0, 50.0, 60_000, shadow=True)}
+    for value, message in ((90.0, f"Invalid configuration key {LIMIT}"), (None, f"{LIMIT} can be altered only by")):
+        code, refusal = results(call(front.gateway.port, ALTER, altered((USER, (RATE, 8.0), (LIMIT, value)))))[U]
+        assert (code, refusal.startswith(message)) == (42, True)
+    assert logged(front) == {QuotaEntity("u"): replace(quota, rate=7.0)}
     before, last = (entry.record for entry in read_log(front.settings, with_entries=True).entries[-2:])
     assert (last.altered_by, last.altered_configs, before.controller_mutation_rate) == ("admin", [RATE], 5.0)
-
-
-def test_the_limit_of_a_topic_is_set_described_and_removed_though_brokers_do_not_know_it(front):
-    """Kafka's own tool describes it, and does not send it."""
-    port = front.gateway.port
-    write_record(front.settings, QuotaRecord(QuotaEntity("u"), 5.0))
-    assert results(call(port, ALTER, altered((USER, (LIMIT, 80.0), ("producer_byte_rate", 1.0))))) == {U: (0, None)}
-    assert logged(front) == {QuotaEntity("u"): Quota(5.0, max_request_mutations=80)}
-    until(lambda: described(port) == {U: {RATE: 5.0, LIMIT: 80.0, "producer_byte_rate": 1.0}})
-    assert results(call(port, ALTER, altered((USER, (LIMIT, None))))) == {U: (0, None)}
-    assert logged(front) == {QuotaEntity("u"): Quota(5.0)}
-    unset = altered(({"user": "v"}, (LIMIT, 80.0)))
-    assert results(call(port, ALTER, unset)) == {'{"user": "v"}': (42, f"{LIMIT} cannot be set without {RATE}")}
 
 
 def test_a_rate_of_the_brokers_is_described_until_it_is_altered_through_the_gateway(front):

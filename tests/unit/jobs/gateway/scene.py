@@ -58,7 +58,7 @@ class FakeDecisions:
         return self.replies[-1]
 
 
-class FakeQuotas:
+class FakeRates:
     """Counts the alterations of the quota log, which never end by themselves."""
 
     def __init__(self):
@@ -81,7 +81,7 @@ class FakeConnections:
         self.user = user
         self.encryption = self
         self.decisions = FakeDecisions()
-        self.quotas = FakeQuotas()
+        self.rates = FakeRates()
         self.gone = []
         self.connected = asyncio.Event()
         self.error = None

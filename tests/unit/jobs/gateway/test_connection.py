@@ -288,7 +288,7 @@ async def in_a_decision(on):
 
 
 async def in_the_quota_log(on):
-    on.host.quotas.alter = fail
+    on.host.rates.alter = fail
     on.receive(alteration(on))
     await on.connect()
     on.serve()
@@ -430,10 +430,10 @@ async def test_a_client_that_disconnects_no_longer_waits_for_the_quota_log(on):
     await on.connect()
     on.serve()
     await on.turn()
-    assert (on.host.quotas.called, on.host.quotas.cancelled) == (1, 0)
+    assert (on.host.rates.called, on.host.rates.cancelled) == (1, 0)
     on.connection.connection_lost(None)
     await on.turn()
-    assert on.host.quotas.cancelled == 1
+    assert on.host.rates.cancelled == 1
 
 
 @pytest.mark.parametrize("user", ["alice", None])

@@ -5,7 +5,7 @@ import struct
 
 from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
-from quota.gateway.client_quotas import QuotasReply
+from quota.gateway.client_quotas import RatesReply
 from quota.gateway.context import GatewayContext
 from quota.gateway.requests import OfferedApis
 from quota.records.decision import Outcome, read_decision
@@ -30,7 +30,7 @@ class FakePorts:
 
     def __init__(self):
         self.client, self.broker = bytearray(), bytearray()
-        self.requested, self.quotas_calls, self.pauses = [], [], []
+        self.requested, self.rates_calls, self.pauses = [], [], []
         self.time = 1000
 
     def to_client(self, data):
@@ -42,8 +42,8 @@ class FakePorts:
     def request_decision(self, request):
         self.requested.append(request)
 
-    def call_quotas(self, call):
-        self.quotas_calls.append(call)
+    def call_rates(self, call):
+        self.rates_calls.append(call)
 
     def pause(self, ms):
         self.pauses.append(ms)
@@ -178,10 +178,10 @@ class Play:
         self.channel.go_on(DecisionReply(None, waited_ms, **{"job_silent_ms": 10_000, **reply}))
         self.serve()
 
-    def give_quotas(self, quotas=(), error=""):
+    def give_rates(self, rates=(), error=""):
         """Reply to the one access to the quota log."""
-        self.ports.quotas_calls.clear()
-        self.channel.go_on(QuotasReply(dict(quotas), error))
+        self.ports.rates_calls.clear()
+        self.channel.go_on(RatesReply(dict(rates), error))
         self.serve()
 
     def end_pause(self):

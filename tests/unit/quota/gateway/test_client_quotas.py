@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from quota.gateway.client_quotas import QuotasCall, QuotasReply, alter_quotas, describe_quotas
+from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, alters_rates, describe_quotas
 from quota.gateway.operations import BrokerCall
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
 
-RATE, BYTES, LIMIT = "controller_mutation_rate", "producer_byte_rate", "max_request_mutations"
+RATE, BYTES = "controller_mutation_rate", "producer_byte_rate"
 ALL = {"components": [], "strict": False}
 ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
@@ -89,10 +89,8 @@ def test_a_request_is_split_once_the_brokers_have_validated_it():
             validate_only=True,
         ),
     )
-    assert flow.reply(response(results(*named), 3)) == QuotasCall(
-        {ALICE: {RATE: 5.0}, QuotaEntity("bob", None): {RATE: None}}, "ann"
-    )
-    assert flow.reply(QuotasReply()) == BrokerCall(
+    assert flow.reply(response(results(*named), 3)) == RatesCall({ALICE: 5.0, QuotaEntity("bob", None): None}, "ann")
+    assert flow.reply(RatesReply()) == BrokerCall(
         49,
         1,
         altered(
@@ -110,8 +108,8 @@ def test_an_entity_that_the_brokers_reject_is_not_altered_at_all():
     entries = [(parts(user="alice"), [sets(RATE, 5.0)]), (parts(user="bob"), [sets(RATE, 6.0)])]
     flow = altering(*entries)
     rejected = results(parts(user="alice"), code=42, message="no")
-    assert flow.reply(response(rejected + results(parts(user="bob")))) == QuotasCall({BOB: {RATE: 6.0}}, "ann")
-    assert flow.reply(QuotasReply()).message == altered((parts(user="bob"), [removes(RATE)]))
+    assert flow.reply(response(rejected + results(parts(user="bob")))) == RatesCall({BOB: 6.0}, "ann")
+    assert flow.reply(RatesReply()).message == altered((parts(user="bob"), [removes(RATE)]))
     flow.reply(response(results(parts(user="bob"))))
     assert flow.response == response(rejected + results(parts(user="bob")))
 
@@ -130,50 +128,33 @@ def test_an_entity_named_twice_is_rejected_by_its_parts_in_any_order():
     assert flow.response == response(rejected)
 
 
-@pytest.mark.parametrize(
-    ("config", "value", "expected"),
-    [(RATE, value, "a finite number") for value in (math.nan, math.inf)]
-    + [(LIMIT, value, "a whole number from 1 to 2147483647") for value in (0.0, -1.0, 1.5, 2.0**31, math.nan)],
-)
+@pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_a_value_that_brokers_accept_or_do_not_see_is_rejected(config, value, expected, validate_only):
-    ops = [sets(RATE, 1.0), sets(BYTES, 1.0), sets(config, value)]
-    flow = altering((parts(user="alice"), ops), validate_only=validate_only)
+def test_a_value_that_only_brokers_accept_is_rejected(value, validate_only):
+    flow = altering((parts(user="alice"), [sets(BYTES, 1.0), sets(RATE, value)]), validate_only=validate_only)
     assert flow.reply(response(results(parts(user="alice")))) is None
-    message = f"Quota {config} must be {expected}"
+    message = "Quota controller_mutation_rate must be a finite number"
     assert flow.response == response(results(parts(user="alice"), code=42, message=message))
 
 
-def test_brokers_do_not_see_the_limit_of_a_topic():
-    """It needs a rate: that of the same request, or of the log."""
-    named = [parts(user=name) for name in ("alice", "bob", "carol")]
-    ops = [[sets(LIMIT, 80.0), sets(RATE, 5.0)], [sets(LIMIT, 80.0)], [sets(LIMIT, 80.0)]]
-    flow = altering(*zip(named, ops, strict=True))
-    assert [entry["ops"] for entry in flow.step.message["entries"]] == [[sets(RATE, 5.0)], [], []]
-    assert flow.reply(response(results(*named))) == QuotasCall()
-    changes = {ALICE: {LIMIT: 80.0, RATE: 5.0}, BOB: {LIMIT: 80.0}}
-    assert flow.reply(QuotasReply({BOB: {RATE: 9.0}})) == QuotasCall(changes, "ann")
-    assert flow.reply(QuotasReply()).message == altered((named[0], [removes(RATE)]), (named[1], []))
-    flow.reply(response(results(*named[:2])))
-    message = f"{LIMIT} cannot be set without {RATE}"
-    assert flow.response == response(results(*named[:2]) + results(named[2], code=42, message=message))
-
-
-def test_brokers_say_that_an_address_has_no_limit_and_a_rate_cannot_be_removed_with_a_limit_set():
-    address = [sets(LIMIT, 80.0)]
-    flow = altering((parts(ip="192.0.2.1"), address), (parts(user="alice"), [removes(RATE), sets(LIMIT, 80.0)]))
-    assert flow.step.message["entries"][0]["ops"] == address
-    unknown = results(parts(ip="192.0.2.1"), code=42, message=f"Invalid configuration key {LIMIT}")
-    flow.reply(response(unknown + results(parts(user="alice"))))
-    assert flow.reply(QuotasReply({ALICE: {RATE: 5.0}})) is None
-    assert [entry["errorCode"] for entry in flow.response["entries"]] == [42, 42]
+def test_a_limit_of_a_topic_cannot_be_removed_though_brokers_ignore_the_removal():
+    """They reject one that is set, as an unknown key."""
+    limit = "max_request_mutations"
+    flow = altering((parts(user="alice"), [removes(limit), sets(RATE, 5.0)]), (parts(user="bob"), [sets(RATE, 6.0)]))
+    accepted = results(parts(user="alice"), parts(user="bob"))
+    assert flow.reply(response(accepted)) == RatesCall({BOB: 6.0}, "ann")
+    assert flow.reply(RatesReply()).message == altered((parts(user="bob"), [removes(RATE)]))
+    flow.reply(response(accepted[1:]))
+    message = f"{limit} can be altered only by mutation-quota quotas alter"
+    assert flow.response == response(results(parts(user="alice"), code=42, message=message) + accepted[1:])
+    assert alters_rates(altered((parts(user="alice"), [removes(limit)])))
 
 
 def test_an_error_of_the_brokers_after_the_log_is_the_clients():
     """The client retries, and sets the same rate again."""
     flow = altering((parts(user="alice"), [sets(RATE, 5.0)]))
     flow.reply(response(results(parts(user="alice"))))
-    flow.reply(QuotasReply())
+    flow.reply(RatesReply())
     failed = results(parts(user="alice"), code=41, message="This is not the correct controller for this cluster.")
     flow.reply(response(failed))
     assert flow.response == response(failed)
@@ -184,10 +165,10 @@ def test_the_log_and_the_brokers_are_one_response():
     flow = describing()
     assert flow.step == BrokerCall(48, 1, ALL)
     theirs = described((parts(user="alice"), {BYTES: 1.0}), (parts(ip=None), {"connection_creation_rate": 7.0}))
-    assert flow.reply({**theirs, "throttleTimeMs": 9}) == QuotasCall()
-    flow.reply(QuotasReply({ALICE: {RATE: 5.0, LIMIT: 80.0}, QuotaEntity(client_id=None): {RATE: 6.0}}))
+    assert flow.reply({**theirs, "throttleTimeMs": 9}) == RatesCall()
+    flow.reply(RatesReply({ALICE: 5.0, QuotaEntity(client_id=None): 6.0}))
     assert flow.response == described(
-        (parts(user="alice"), {BYTES: 1.0, RATE: 5.0, LIMIT: 80.0}),
+        (parts(user="alice"), {BYTES: 1.0, RATE: 5.0}),
         (parts(ip=None), {"connection_creation_rate": 7.0}),
         (parts(client_id=None), {RATE: 6.0}),
         throttle_ms=9,
@@ -197,7 +178,7 @@ def test_the_log_and_the_brokers_are_one_response():
 def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():
     flow = describing()
     flow.reply(described((parts(user="alice"), {BYTES: 1.0})))
-    flow.reply(QuotasReply(error="no leader"))
+    flow.reply(RatesReply(error="no leader"))
     sentence = "controller_mutation_rate is in the quota log, which cannot be read: no leader"
     assert flow.response == {"throttleTimeMs": 0, "errorCode": 7, "errorMessage": sentence, "entries": None}
 
@@ -216,11 +197,11 @@ def test_a_client_waits_for_the_log_and_its_next_request_with_it(play):
     on.send(48, 0, ALL)
     on.serve()
     assert (on.keys_seen(), on.answers()) == ([49], [])
-    assert on.ports.quotas_calls == [QuotasCall({ALICE: {RATE: 5.0}}, "ANONYMOUS")]
-    on.give_quotas()
+    assert on.ports.rates_calls == [RatesCall({ALICE: 5.0}, "ANONYMOUS")]
+    on.give_rates()
     assert on.answers() == [response(results(parts(user="alice")))]
     on.pass_time(0)
-    assert on.ports.quotas_calls == [QuotasCall()]
-    on.give_quotas({ALICE: {RATE: 5.0}})
+    assert on.ports.rates_calls == [RatesCall()]
+    on.give_rates({ALICE: 5.0})
     assert on.answers() == [described((parts(user="alice"), {RATE: 5.0}))]
     assert [version for _, version, _ in on.seen] == [0, 0, 0]

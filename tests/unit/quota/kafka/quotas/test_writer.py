@@ -8,7 +8,7 @@ import pytest
 
 from quota.errors import ClusterError
 from quota.kafka.quotas import writer
-from quota.kafka.quotas.writer import LoggedQuotas, QuotaWriter
+from quota.kafka.quotas.writer import LoggedRates, QuotaWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import Cluster, ClusterRecord, Quota, QuotaLogEntry, QuotaRecord
 from quota.settings import Settings
@@ -18,7 +18,6 @@ from quota.timeline.timeline import QuotaTimeline
 pytestmark = pytest.mark.anyio
 
 ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
-RATE, LIMIT = "controller_mutation_rate", "max_request_mutations"
 SECONDS = 30
 
 
@@ -30,7 +29,7 @@ class FakeLog:
     def __init__(self, reads):
         self._reads, self.closed = reads, False
         self.timeline = QuotaTimeline()
-        self.timeline.add(QuotaChange(ALICE, Quota(5.0, 50.0, shadow=True), 1))
+        self.timeline.add(QuotaChange(ALICE, Quota(5.0, 50.0, shadow=True, max_request_mutations=80), 1))
         self.timeline.add(QuotaChange(BOB, Quota(6.0), 1))
         self.timeline.add(QuotaChange(BOB, None, 2))
         self.timeline.add(QuotaChange(BOB, Quota(7.0), 11))
@@ -59,10 +58,10 @@ def opened(monkeypatch):
     return logs, reads
 
 
-async def test_the_quotas_in_force_are_read_also_those_in_shadow(opened):
+async def test_the_rates_in_force_are_read_also_those_in_shadow(opened):
     """A removed one and one that is scheduled are not in force. The log is opened once."""
-    logged = LoggedQuotas(Settings(), SECONDS)
-    assert [await logged.read() for _ in range(2)] == [{ALICE: {RATE: 5.0}}] * 2
+    logged = LoggedRates(Settings(), SECONDS)
+    assert [await logged.read() for _ in range(2)] == [{ALICE: 5.0}] * 2
     logged.close()
     (log,) = opened[0]
     assert log.closed
@@ -79,15 +78,14 @@ async def test_a_change_has_its_author_and_keeps_the_other_configs(monkeypatch):
         made.append(changes[ALICE](None))
 
     monkeypatch.setattr(QuotaWriter, "alter_quotas", alter_quotas)
-    logged = LoggedQuotas(Settings(), SECONDS)
-    await logged.alter({ALICE: {RATE: 8.0, LIMIT: 80.0}, BOB: {RATE: None}}, "ann", "why")
+    logged = LoggedRates(Settings(), SECONDS)
+    await logged.alter({ALICE: 8.0, BOB: None}, "ann", "why")
     logged.close()
-    signed = {"altered_by": "ann", "comment": "why", "altered_configs": [RATE]}
-    both = signed | {"altered_configs": [RATE, LIMIT]}
+    signed = {"altered_by": "ann", "comment": "why", "altered_configs": ["controller_mutation_rate"]}
     assert made == [
-        QuotaRecord(ALICE, 8.0, 50.0, shadow=True, max_request_mutations=80, **both),
+        QuotaRecord(ALICE, 8.0, 50.0, shadow=True, max_request_mutations=80, **signed),
         QuotaRecord(BOB, None, **signed),
-        QuotaRecord(ALICE, 8.0, max_request_mutations=80, **both),
+        QuotaRecord(ALICE, 8.0, **signed),
     ]
 
 
@@ -99,7 +97,7 @@ async def test_a_change_has_its_author_and_keeps_the_other_configs(monkeypatch):
 async def test_after_an_error_the_log_is_opened_again(opened, error, said, caplog):
     """The error is logged; the client gets no text of a bug."""
     logs, reads = opened
-    logged = LoggedQuotas(Settings(), SECONDS)
+    logged = LoggedRates(Settings(), SECONDS)
 
     def fail():
         raise error
@@ -108,7 +106,7 @@ async def test_after_an_error_the_log_is_opened_again(opened, error, said, caplo
     with pytest.raises(ClusterError, match=f"^{said}$"):
         await logged.read()
     reads.clear()
-    assert await logged.read() == {ALICE: {RATE: 5.0}}
+    assert await logged.read() == {ALICE: 5.0}
     logged.close()
     assert [log.closed for log in logs] == [True, True]
     assert [message.startswith("a client cannot use the quota log") for message in caplog.messages] == [True]
@@ -124,11 +122,11 @@ async def test_a_writer_is_kept_until_it_fails(monkeypatch):
             raise ClusterError("no leader")
 
     monkeypatch.setattr(QuotaWriter, "alter_quotas", alter_quotas)
-    logged = LoggedQuotas(Settings(), SECONDS)
-    await logged.alter({ALICE: {RATE: 8.0}}, "ann", "why")
+    logged = LoggedRates(Settings(), SECONDS)
+    await logged.alter({ALICE: 8.0}, "ann", "why")
     with pytest.raises(ClusterError):
-        await logged.alter({BOB: {RATE: 8.0}}, "ann", "why")
-    await logged.alter({ALICE: {RATE: 8.0}}, "ann", "why")
+        await logged.alter({BOB: 8.0}, "ann", "why")
+    await logged.alter({ALICE: 8.0}, "ann", "why")
     logged.close()
     assert [writer is used[0] for writer in used] == [True, True, False]
 
@@ -138,7 +136,7 @@ async def test_a_call_ends_after_its_time_and_a_waiting_one_is_never_made(opened
     logs, reads = opened
     released, begun = threading.Event(), []
     reads += [lambda: begun.append(1), lambda: released.wait(SECONDS)]
-    logged = LoggedQuotas(Settings(), 0.5)
+    logged = LoggedRates(Settings(), 0.5)
     calls = [asyncio.create_task(logged.read()) for _ in range(2)]
     failed = await asyncio.gather(*calls, return_exceptions=True)
     assert [str(error) for error in failed] == ["it takes longer than 0.5 s"] * 2
