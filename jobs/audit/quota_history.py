@@ -6,15 +6,9 @@ from typing import Any
 import msgspec
 
 from quota.callbacks.timeline import CallbackTimeline
-from quota.records.decision import Decision
-from quota.records.quota_log import (
-    QUOTA_CONFIGS,
-    CallbackSetting,
-    ClusterRecord,
-    Quota,
-    QuotaLogEntry,
-    QuotaRecord,
-)
+from quota.records.entity import QuotaEntity, Tags
+from quota.records.levels import levels
+from quota.records.quota_log import QUOTA_CONFIGS, CallbackSetting, ClusterRecord, Quota, QuotaLogEntry
 from quota.settings.secrets import mask_secrets
 from quota.text import format_duration, format_tags, format_time, plural, printable
 from quota.timeline.change import (
@@ -25,10 +19,11 @@ from quota.timeline.change import (
     ClusterChange,
     QuotaCancellation,
     QuotaChange,
+    ScheduledChange,
     to_change,
 )
 from quota.timeline.timeline import QuotaTimeline
-from schemas.documents.quotas import HistoryEntry, ScheduledChange
+from schemas.documents.quotas import HistoryEntry
 
 _LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "max debt", "shadow", "limit per topic"), strict=True))
 
@@ -125,15 +120,16 @@ def scheduled_changes(quotas: CallbackTimeline, after: int) -> list[ScheduledCha
     found += [ScheduledChange(each.moment, callback_text(each)) for each in quotas.settings.scheduled(after)]
     for reset in timeline.scheduled_resets(after):
         text = f"buckets with {format_tags(reset.tags)} are reset at {format_time(reset.moment)}"
-        found.append(ScheduledChange(reset.moment, text))
+        found.append(ScheduledChange(reset.moment, text, bucket=reset.tags))
     return sorted(found, key=lambda change: (change.effective_at, change.change))
 
 
-def scheduled_for(decision: Decision, entries: Iterable[QuotaLogEntry], after: int) -> list[QuotaRecord]:
-    """Return the changes of the quotas that may apply to a decision's client, later than `after` (epoch ms)."""
-    timeline, entity = QuotaTimeline.of(entries), decision.quota_entity
-    scheduled = timeline.scheduled_for(decision.user, decision.client_id, entity, after)
-    return [change.record(change.moment) for change in scheduled]
+def scheduled_for(
+    scheduled: Iterable[ScheduledChange], user: str, client_id: str, entity: QuotaEntity | None, tags: Tags
+) -> list[ScheduledChange]:
+    """Return those of `scheduled_changes` that may concern a client with a quota of this entity and these tags."""
+    concerned, bucket = {None, entity, *(level for level, _ in levels(user, client_id))}, dict(tags.items())
+    return [each for each in scheduled if each.entity in concerned and (each.bucket or {}).items() <= bucket.items()]
 
 
 def callback_text(change: CallbackChange) -> str:

@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from jobs.audit.decisions import Selection
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.quota_history import scheduled_for
+from jobs.audit.quota_history import scheduled_changes, scheduled_for
 from jobs.audit.reader import bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables import DECISIONS, MissingTable
+from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Explanation
 from quota.kafka.timing import HOUR_MS
 from quota.records.entity import Tags
-from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
+from quota.timeline.change import to_change
 from schemas.documents.records import By, Order, TopUsage, Usage
 
 _MOST_NAMED = 1000
@@ -89,11 +90,14 @@ def with_outlook(settings: Settings, explanation: Explanation, now: int) -> Expl
 
     Both are read from the audit's tables.
     """
-    decision, entries = explanation.decision, list[QuotaLogEntry]()
+    decision, quotas = explanation.decision, CallbackTimeline()
     charged = {} if decision.quota is None else last_hour(settings, decision.tags, now)
     with suppress(MissingTable), read_errors(settings):
-        entries = read_quota_log(settings, now, with_clusters=False)
-    return replace(explanation, last_hour=charged, scheduled=scheduled_for(decision, entries, now))
+        for entry in read_quota_log(settings, now, with_clusters=False):
+            quotas.add(to_change(entry.record, entry.timestamp))
+    later, entity = scheduled_changes(quotas, now), decision.quota_entity
+    scheduled = scheduled_for(later, decision.user, decision.client_id, entity, decision.tags)
+    return replace(explanation, last_hour=charged, scheduled=scheduled)
 
 
 def _whose(by: By, key: tuple[Any, ...]) -> tuple[str | None, str | None, dict[str, str] | None]:

@@ -112,9 +112,11 @@ def describe(
     """
     settings = kafka.read()
     log = read_log(settings)
-    resolution, scheduled = find_quota(settings, log, user or ANONYMOUS, client or NO_CLIENT_ID, log.now)
+    client_of = user or ANONYMOUS, client or NO_CLIENT_ID
+    resolution = find_quota(settings, log, *client_of, log.now)
     from msgspec.structs import replace
 
+    from jobs.audit.quota_history import scheduled_changes, scheduled_for
     from jobs.audit.tables import MissingTable
     from jobs.audit.usage import last_hour
     from jobs.buckets.listing import describe_bucket, find_bucket
@@ -125,14 +127,12 @@ def describe(
         with suppress(MissingTable):
             charged = last_hour(settings, resolution.tags, log.now)
     document = describe_bucket(saved, resolution, log.now, mutations, settings.quota.window)
-    records = [change.record(change.moment) for change in scheduled]
-    document = replace(document, last_hour=charged, scheduled=records)
+    scheduled = scheduled_for(scheduled_changes(log.quotas, log.now), *client_of, resolution.entity, resolution.tags)
+    document = replace(document, last_hour=charged, scheduled=scheduled)
 
     def text() -> None:
-        for label, line in _described(document):
+        for label, line in (*_described(document), *(("Scheduled", change.change) for change in scheduled)):
             print(labelled(label, line))
-        for change in scheduled:
-            print(labelled("Scheduled", f"{change.entity} {change}"))
 
     output.print(document, text)
 

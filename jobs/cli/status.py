@@ -10,7 +10,7 @@ from jobs.cli.output import WIDTH, OutputOptions, fill
 from jobs.cli.tables import Columns, format_age, print_rows
 from quota.settings.types import MAX_PORT
 from quota.text import format_duration, format_time, plural, printable
-from schemas.documents.quotas import ScheduledChange
+from quota.timeline.change import ScheduledChange
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
 
 _LABEL = 9

@@ -145,8 +145,7 @@ class Dashboard:
 
     def _explanation(self, request: Request) -> Response:
         decision_id = request.path_params["id"]
-        now = now_ms()
-        explanation = self._feed.state.explain(decision_id, now)
+        explanation = self._feed.state.explain(decision_id)
         if explanation is None:
             return _error(
                 "This decision is no longer stored by the dashboard; "
@@ -154,7 +153,7 @@ class Dashboard:
                 404,
             )
         lines = list(explanation_rows(explanation))
-        return _json({"summary": summarize(explanation.decision, now), "lines": lines})
+        return _json({"summary": summarize(explanation.decision, now_ms()), "lines": lines})
 
     def _bucket(self, request: Request) -> Response:
         return _json(self._feed.state.of_bucket(request.query_params.get("key", ""), _BUCKET_DECISIONS))

@@ -25,8 +25,7 @@ from quota.records.decision import Decision, Outcome, as_received
 from quota.records.quota_log import ClusterRecord, QuotaLogEntry
 from quota.settings import Settings
 from quota.text import printable
-from quota.timeline.change import to_change
-from schemas.documents.quotas import ScheduledChange
+from quota.timeline.change import ScheduledChange, to_change
 
 _FIRST_DECISIONS = 300
 _MAX_DECISIONS = 200
@@ -276,18 +275,16 @@ class PageState:
             rows = (row for _, row in self._tenants.rows(lambda *_: True) if row.key == bucket)
             return {"tenant": next(rows, None), "decisions": self._decisions.of_bucket(bucket)[: -count - 1 : -1]}
 
-    def explain(self, decision_id: str, now: int) -> Explanation | None:
-        """Explain a decision as of `now` (epoch ms); None if it is not stored."""
+    def explain(self, decision_id: str) -> Explanation | None:
+        """Explain a decision, as of the last `refresh`; None if it is not stored."""
         with self._lock:
             decision = self._decisions.find(decision_id)
             if decision is None:
                 return None
-            charged = Counter[str]()
-            for summary in self._decisions.of_bucket(decision.tags.key) if decision.quota is not None else ():
-                if summary.at >= now - LAST_HOUR.kept and summary.admitted:
-                    charged[summary.client if decision.tags.user else summary.user] += summary.admitted
-            scheduled = scheduled_for(decision, self._entries, now)
-        return replace(explain(decision), last_hour=dict(charged.most_common()), scheduled=scheduled)
+            charged = {} if decision.quota is None else self._tenants.charged(decision.tags.key)
+            sender, entity = (decision.user, decision.client_id), decision.quota_entity
+            scheduled = scheduled_for(self._scheduled, *sender, entity, decision.tags)
+        return replace(explain(decision), last_hour=charged, scheduled=scheduled)
 
     def entries(self) -> list[QuotaLogEntry]:
         """Return the records of the quota log, in its order, without superseded metadata of clusters."""

@@ -1,5 +1,6 @@
 """The tenants and the state of their buckets; all clients that share a bucket are one tenant."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from quota.admission.resolve import resolve_quota
 from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
+from quota.explanation.explanation_text import named_shares
 from quota.records.decision import Decision
 from quota.records.levels import Limit, Resolution
 from quota.records.quota_log import Window
@@ -20,6 +22,9 @@ _PARTS = 60
 """The number of parts of the time that is kept, by which old counts are dropped."""
 
 MAX_TENANTS = 5000
+_MAX_SENDERS = 50
+"""The number of senders that each part counts by name, because clients can make up client-ids."""
+_OTHERS = "(others)"
 
 
 class BucketLevel(msgspec.Struct, frozen=True):
@@ -56,6 +61,8 @@ class TenantRow(msgspec.Struct, frozen=True):
     admitted: int
     """The effective mutations of the time that is kept."""
     rejected: int
+    senders: str
+    """Who made the admitted ones, with their shares, if the bucket is shared."""
 
 
 @dataclass(slots=True)
@@ -66,16 +73,20 @@ class _Tenant:
     """The last decision of the bucket, without its topics."""
     seq: int = 0
     retry_at: int = 0
-    parts: dict[int, list[int]] = field(default_factory=dict)
+    parts: dict[int, Counter[str | None]] = field(default_factory=dict)
+    """The effective mutations of each part: those admitted by the names of their senders, those rejected by None."""
     row: TenantRow | None = None
     is_stale: bool = True
 
-    def counts(self, newest: int) -> tuple[int, int]:
-        """Return the effective mutations that were admitted, and those that were rejected, up to the newest part."""
+    def counts(self, newest: int) -> tuple[dict[str, int], int]:
+        """Return the effective mutations that were admitted, by sender, and the number of those that were rejected."""
         for part in [counted for counted in self.parts if counted <= newest - _PARTS]:
             del self.parts[part]
-        admitted, rejected = (sum(column) for column in zip(*self.parts.values(), (0, 0), strict=True))
-        return admitted, rejected
+        counts = Counter[str | None]()
+        for part in self.parts.values():
+            counts.update(part)
+        admitted = {name: count for name, count in counts.most_common() if name is not None and count}
+        return admitted, counts[None]
 
 
 class Tenants:
@@ -101,9 +112,10 @@ class Tenants:
             tenant = self._tenants[key] = _Tenant(LastDecision(bare))
         tenant.last.add(bare)
         tenant.seq, tenant.is_stale = seq, True
-        sums = tenant.parts.setdefault(self._part_of(decision.timestamp), [0, 0])
-        sums[0] += counts.mutations_admitted
-        sums[1] += counts.mutations_rejected
+        part = tenant.parts.setdefault(self._part_of(decision.timestamp), Counter())
+        part[None] += counts.mutations_rejected
+        sender = decision.client_id if decision.tags.user else decision.user
+        part[sender if sender in part or len(part) <= _MAX_SENDERS else _OTHERS] += counts.mutations_admitted
         if decision.retry_at > decision.timestamp and decision.observed is None:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
 
@@ -133,12 +145,18 @@ class Tenants:
             if (row := tenant.row) is not None and is_shown(row.name, row.user, row.client)
         ]
 
+    def charged(self, key: str) -> dict[str, int]:
+        """Return the admitted mutations of a bucket in the time that is kept, by sender, the most first."""
+        tenant = self._tenants.get(key)
+        return tenant.counts(self._part)[0] if tenant else {}
+
     def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline) -> TenantRow:
         last = tenant.last.decision
         tags = last.tags
         resolution = self._resolve(last, now, quotas)
         level = self._level(last, resolution, now)
         entity = last.quota_entity if resolution is None else resolution.entity
+        admitted, rejected = tenant.counts(self._part)
         return TenantRow(
             key,
             legible(tags.user) if tags.user else "*",
@@ -149,7 +167,9 @@ class Tenants:
             (tags.user, tags.client_id),
             bool(resolution and resolution.shadow),
             tenant.retry_at,
-            *tenant.counts(self._part),
+            sum(admitted.values()),
+            rejected,
+            named_shares(admitted) if len(admitted) > 1 else "",
         )
 
     def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline) -> Resolution | None:

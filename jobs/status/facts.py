@@ -37,8 +37,8 @@ from quota.kafka.timing import now_ms
 from quota.kafka.topics.specs import user_topic_names
 from quota.kafka.topics.topic_admin import EARLIEST, ClusterLayout, TopicAdmin
 from quota.settings import Settings
+from quota.timeline.change import ScheduledChange
 from schemas.buckets import STATE_VERSION
-from schemas.documents.quotas import ScheduledChange
 from schemas.documents.status import BatchStatus, CallbackStatus, EndpointStatus, TableStatus
 
 CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, AUDIT: query.VERSION}

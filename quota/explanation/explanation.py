@@ -9,9 +9,10 @@ from quota.admission.decide import decision_of
 from quota.algorithms.token_bucket import Admission, charge, charge_request, debt_quota, gain, min_tokens, refill
 from quota.records.decision import BucketBefore, Decision
 from quota.records.levels import Limit, Resolution, ResolvedRequest
-from quota.records.quota_log import Quota, QuotaRecord
+from quota.records.quota_log import Quota
 from quota.records.record import BEGINNING, Record
 from quota.records.request import Mode
+from quota.timeline.change import ScheduledChange
 
 
 class Gain(msgspec.Struct, frozen=True):
@@ -81,8 +82,8 @@ class Explanation(msgspec.Struct, frozen=True):
     last_hour: dict[str, int] = {}
     """The mutations that the bucket was charged in the last hour until now, the most first: by the client-ids of a
     user's bucket, and by the users of others."""
-    scheduled: list[QuotaRecord] = []
-    """The scheduled changes of the quotas that may apply to the client."""
+    scheduled: list[ScheduledChange] = []
+    """The scheduled changes of the quotas that may apply to the client, of the callback, and resets of its bucket."""
 
 
 def explain(decision: Decision) -> Explanation:

@@ -11,7 +11,6 @@ from quota.records.decision import BucketBefore, Decision, Outcome, Withdrawal
 from quota.records.quota_log import LIMIT_CONFIG
 from quota.records.request import Mode, Operation
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
-from quota.timeline.change import to_change
 
 _NAMED = 10
 """The number of those who are named with their shares of a bucket."""
@@ -58,10 +57,15 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[tuple[str,
 
 def format_shares(charged: Mapping[str, int]) -> str:
     """Return in words who made the mutations that a bucket was charged, and their shares."""
+    return f"{plural(sum(charged.values()), 'mutation')}, of {named_shares(charged)}"
+
+
+def named_shares(charged: Mapping[str, int]) -> str:
+    """Return the names of those who made mutations, with their shares."""
     total = sum(charged.values())
     names = [f"{quoted(name)} {mutations / total:.0%}" for name, mutations in charged.items() if mutations]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return f"{plural(total, 'mutation')}, of {', '.join(names[:_NAMED])}{more}"
+    return ", ".join(names[:_NAMED]) + more
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
@@ -69,8 +73,8 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _decision_rows(explanation)
     if explanation.last_hour:
         yield ExplanationRow("last hour", format_shares(explanation.last_hour))
-    for record in explanation.scheduled:
-        yield ExplanationRow("scheduled", f"{record.entity} {to_change(record, 0)}")
+    for scheduled in explanation.scheduled:
+        yield ExplanationRow("scheduled", scheduled.change)
 
 
 def _decision_rows(explanation: Explanation) -> Iterator[ExplanationRow]:

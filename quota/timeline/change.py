@@ -25,6 +25,19 @@ from quota.text import format_time
 R = TypeVar("R", QuotaRecord, CallbackRecord)
 
 
+class ScheduledChange(msgspec.Struct, frozen=True):
+    """A scheduled change of a quota, of the callback or of buckets."""
+
+    effective_at: int
+    """The time at which it takes effect, epoch ms."""
+    change: str
+    """What it does, in words."""
+    entity: QuotaEntity | None = None
+    """The entity whose quota changes; null for the callback, or a reset of buckets."""
+    bucket: dict[str, str] | None = None
+    """The tags of the buckets that are reset; null for another change."""
+
+
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
     """A quota in force from `moment` (epoch ms) on; None for no quota."""

@@ -103,11 +103,6 @@ class QuotaTimeline:
         later = (change for versions in self._versions.values() for change in versions.scheduled(after))
         return sorted(later, key=lambda change: (change.moment, change.entity.key))
 
-    def scheduled_for(self, user: str, client_id: str, entity: QuotaEntity | None, after: int) -> list[QuotaChange]:
-        """Return those of the `scheduled` changes that concern the levels of a client, or the entity of its quota."""
-        concerned = {entity, *(level for level, _ in levels(user, client_id))}
-        return [change for change in self.scheduled(after) if change.entity in concerned]
-
     def scheduled_resets(self, after: int) -> list[BucketReset]:
         """Return the resets that take effect later than `after` (epoch ms)."""
         later = ((tags, moment) for tags, moments in self._resets.items() for moment in moments if moment > after)

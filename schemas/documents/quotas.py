@@ -6,6 +6,7 @@ from msgspec import UNSET, UnsetType
 from quota.planning.cluster import Note, RateDifference
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import CallbackSetting, Quota, QuotaRecord
+from quota.timeline.change import ScheduledChange
 from quota.timeline.timeline import Level
 
 
@@ -141,17 +142,6 @@ class ValidatedQuotas(msgspec.Struct, frozen=True):
     """How clients could evade the quotas."""
 
 
-class ScheduledChange(msgspec.Struct, frozen=True):
-    """A scheduled change of a quota, of the callback or of buckets."""
-
-    effective_at: int
-    """The time at which it takes effect, epoch ms."""
-    change: str
-    """What it does, in words."""
-    entity: QuotaEntity | None = None
-    """The entity whose quota changes; null for the callback, or a reset of buckets."""
-
-
 class ScheduledCallback(msgspec.Struct, frozen=True):
     """A scheduled change of the callback."""
 
@@ -260,8 +250,8 @@ class DescribedBucket(msgspec.Struct, frozen=True, kw_only=True):
     last_hour: dict[str, int] = {}
     """The mutations that the bucket was charged in the last hour, the most first: by the client-ids of a user's bucket,
     and by the users of others. Empty without the audit."""
-    scheduled: list[QuotaRecord] = []
-    """The scheduled changes of the quotas that may apply."""
+    scheduled: list[ScheduledChange] = []
+    """The scheduled changes of the quotas that may apply, of the callback, and resets of the bucket."""
 
 
 class ResetBuckets(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from quota.settings.listing import ListedSetting
-from schemas.documents.quotas import ScheduledChange
+from quota.timeline.change import ScheduledChange
 
 TopicKind: TypeAlias = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 

@@ -13,6 +13,7 @@ from quota.errors import BadRecord, MutationQuotaError
 from quota.planning.warnings import name_warning, quota_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.levels import Resolution
+from quota.records.levels import levels as entity_levels
 from quota.records.quota_log import LIMIT_CONFIG, Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings
@@ -47,9 +48,11 @@ def resolve(
     settings = kafka.read()
     log = read_log(settings)
     moment = log.now if requested_at is None else requested_at
-    resolution, scheduled = find_quota(settings, log, user_name, client_id, moment)
+    resolution = find_quota(settings, log, user_name, client_id, moment)
     print_warnings(_warnings(user, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
+    shown = {resolution.entity, *(level for level, _ in entity_levels(user_name, client_id))}
+    scheduled = [change for change in log.timeline.scheduled(moment) if change.entity in shown]
     document = resolved_quota(resolution, levels, settings.quota.window, moment, scheduled)
 
     def text() -> None:
@@ -62,17 +65,14 @@ def resolve(
     output.print(document, text)
 
 
-def find_quota(
-    settings: Settings, log: "QuotaLog", user: str, client_id: str, at: int
-) -> tuple[Resolution, list[QuotaChange]]:
-    """Return the quota of a client at a time (epoch ms), and the later changes of its levels."""
+def find_quota(settings: Settings, log: "QuotaLog", user: str, client_id: str, at: int) -> Resolution:
+    """Return the quota of a client at a time (epoch ms)."""
     try:
-        resolution = resolve_quota(user, client_id, at, log.quotas, Policy.of(settings))
+        return resolve_quota(user, client_id, at, log.quotas, Policy.of(settings))
     except BadRecord as error:
         raise MutationQuotaError(
             f"requests of user {quoted(user)} with client-id {quoted(client_id)} become dead letters: {error}"
         ) from None
-    return resolution, log.timeline.scheduled_for(user, client_id, resolution.entity, at)
 
 
 def _warnings(user: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]) -> list[str]:

@@ -19,7 +19,7 @@ function rounded(tokens) {
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
     ["Tenant", "Bucket", ["#Rate", "rate"], ["#Throttled for", "wait"], ["#Mutations admitted", "admitted"],
-      ["#Mutations rejected", "rejected"], ...(SAVED ? [] : ["Quota"])],
+      ["#Mutations rejected", "rejected"], "Used by", ...(SAVED ? [] : ["Quota"])],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => visit({ tenant: parts.item.key, decision: "" }));
@@ -34,10 +34,11 @@ function makeTenants() {
         wait: number(""),
         admitted: number(""),
         rejected: number(""),
+        senders: element("td", { class: "who" }),
       };
       parts.bucket.append(parts.level, parts.amount);
       parts.row = element("tr", {}, element("th", { scope: "row" }, button),
-        parts.bucket, parts.rate, parts.wait, parts.admitted, parts.rejected);
+        parts.bucket, parts.rate, parts.wait, parts.admitted, parts.rejected, parts.senders);
       if (!SAVED) {
         const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
         tryIt.addEventListener("click", () => beginTrial(parts.item));
@@ -49,6 +50,7 @@ function makeTenants() {
       parts.item = item;
       setText(parts.admitted, whole.format(item.admitted));
       setText(parts.rejected, whole.format(item.rejected));
+      setText(parts.senders, item.senders);
       setText(parts.rate, item.level ? `${fine.format(item.level.rate)}/s` : "");
       updateLevel(parts, now());
     });

@@ -134,9 +134,12 @@ def test_an_explanation_ends_with_who_used_the_bucket_and_what_is_scheduled(sett
     later = {"effective_at": NOON + DAY, "controller_mutation_rate": 10.0}
     rows = [quota_change_row(0, NOON - DAY), quota_change_row(1, NOON, **later)]
     append_rows(settings, "quota_changes", *rows, quota_change_row(2, NOON, **later, entity='{"user":"bob"}'))
+    callback = {"kind": "callback", "callback": "a.B", "entity": None, "controller_mutation_rate": None}
+    append_rows(settings, "quota_changes", quota_change_row(3, NOON, effective_at=NOON + DAY, **callback))
     explained = with_outlook(settings, explanation, NOON + 1)
-    assert [text for text, _ in explanation_lines(explained, NOON + 1)][-2:] == [
+    assert [text for text, _ in explanation_lines(explained, NOON + 1)][-3:] == [
         "  last hour   240 mutations, of 'etl' 67%, 'app' 33%",
+        "  scheduled   the callback is a.B from 2024-10-05T12:00:00.000Z on",
         "  scheduled   user-principal 'alice' becomes controller_mutation_rate=10.0 from 2024-10-05T12:00:00.000Z on",
     ]
 

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from jobs.cli.status import print_status
-from schemas.documents.quotas import ScheduledChange
+from quota.timeline.change import ScheduledChange
 from schemas.documents.status import (
     BatchStatus,
     CallbackStatus,

@@ -12,7 +12,15 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.decision import read_decision
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import (
+    CallbackRecord,
+    CallbackSetting,
+    Cluster,
+    ClusterRecord,
+    QuotaLogEntry,
+    QuotaRecord,
+    ResetRecord,
+)
 from quota.records.request import Observed
 from quota.settings import load_settings
 from tests.support.factories import START, decided
@@ -202,12 +210,12 @@ def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.decisions.KEPT_DECISIONS", 100)
     decisions = [decided(1, at=START + number, offset=number) for number in range(120)]
     state = filled(*decisions)
-    assert state.explain("mutation-requests-0-19", START) is None
-    assert state.explain("mutation-requests-0-20", START) is not None
+    assert state.explain("mutation-requests-0-19") is None
+    assert state.explain("mutation-requests-0-20") is not None
 
 
 def test_an_explanation_names_who_used_the_bucket_in_the_last_hour_and_what_is_scheduled():
-    """Another user's change, and mutations of an hour ago or of another bucket, are not among them."""
+    """Another user's change or reset, and mutations of an hour ago or of another bucket, are not among them."""
     sizes = {"etl": 30, "app": 10}
     decisions = [
         decided(size, at=START, offset=number, client_id=name) for number, (name, size) in enumerate(sizes.items())
@@ -215,10 +223,25 @@ def test_an_explanation_names_who_used_the_bucket_in_the_last_hour_and_what_is_s
     old = decided(50, at=START - HOUR - 1, offset=7, client_id="etl")
     other = replace(decided(5, at=START, offset=8, client_id="x"), client_tag="x")
     later = [QuotaRecord(QuotaEntity(name), 9.0, effective_at=START + 1) for name in ("alice", "bob")]
+    later += [ResetRecord({"user": name}, effective_at=START + 2) for name in ("alice", "bob")]
+    later += [CallbackRecord(CallbackSetting("tests.support.callbacks.ByTopic"), effective_at=START + 3)]
     entries = [QuotaLogEntry(number, START - 1000, record) for number, record in enumerate(later)]
-    explanation = filled(old, *decisions, other, entries=entries).explain("mutation-requests-0-1", START)
+    state = filled(old, *decisions, other, entries=entries)
+    explanation = state.explain("mutation-requests-0-1")
     assert explanation.last_hour == {"etl": 30, "app": 10}
-    assert explanation.scheduled == later[:1]
+    assert [(each.effective_at - START, each.entity, each.bucket) for each in explanation.scheduled] == [
+        (1, QuotaEntity("alice"), None),
+        (2, None, {"user": "alice"}),
+        (3, None, None),
+    ]
+    senders = {row.name: row.senders for row in page_data(state)["tenants"]}
+    assert senders == {"user 'alice'": "'etl' 75%, 'app' 25%", "user 'alice', client-id 'x'": ""}
+
+
+def test_senders_beyond_the_first_fifty_of_a_minute_are_counted_together():
+    decisions = [decided(1, at=START, offset=number, client_id=f"c{number}") for number in range(53)]
+    charged = filled(*decisions).explain("mutation-requests-0-0").last_hour
+    assert (len(charged), charged["c49"], charged["(others)"]) == (51, 1, 3)
 
 
 def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):

@@ -21,7 +21,7 @@ from quota.errors import ClusterError
 from quota.kafka.applier import ApplierStats
 from quota.kafka.applier_ledger import AppliedOffset
 from quota.settings import load_settings
-from schemas.documents.quotas import ScheduledChange
+from quota.timeline.change import ScheduledChange
 from schemas.documents.status import BatchStatus, CallbackStatus, EndpointStatus, TableStatus
 from tests.support.checkout import CHECKOUT
 from tests.unit.jobs.status.conftest import NOW, checkpoint, cluster, facts, storage, topic
