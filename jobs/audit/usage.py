@@ -16,7 +16,6 @@ from quota.explanation.explanation import Explanation
 from quota.kafka.timing import HOUR_MS
 from quota.records.entity import Tags
 from quota.settings import Settings
-from quota.timeline.change import to_change
 from schemas.documents.records import By, Order, TopUsage, Usage
 
 _MOST_NAMED = 1000
@@ -93,8 +92,7 @@ def with_outlook(settings: Settings, explanation: Explanation, now: int) -> Expl
     decision, quotas = explanation.decision, CallbackTimeline()
     charged = {} if decision.quota is None else last_hour(settings, decision.tags, now)
     with suppress(MissingTable), read_errors(settings):
-        for entry in read_quota_log(settings, now, with_clusters=False):
-            quotas.add(to_change(entry.record, entry.timestamp))
+        quotas = CallbackTimeline.of(read_quota_log(settings, now, with_clusters=False))
     later, entity = scheduled_changes(quotas, now), decision.quota_entity
     scheduled = scheduled_for(later, decision.user, decision.client_id, entity, decision.tags)
     return replace(explanation, last_hour=charged, scheduled=scheduled)

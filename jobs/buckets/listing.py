@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TypeVar
 
 import pyarrow.dataset as ds
 
@@ -23,8 +22,6 @@ from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.quotas import Buckets, DescribedBucket, ListedBucket
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class BucketSelection:
@@ -32,9 +29,11 @@ class BucketSelection:
 
     tags: Mapping[str, str]
     """Tags that a bucket must have."""
-    in_debt: bool
+    in_debt: bool = False
     """Whether to list only buckets in debt."""
-    limit: int
+    limit: int = 1
+    alone: bool = False
+    """Whether a bucket must have no other tags."""
 
     @property
     def is_all(self) -> bool:
@@ -77,7 +76,8 @@ def select_buckets(
         nonlocal matched
         for bucket in saved:
             row = to_listed(bucket, now, window)
-            if selection.tags.items() <= row.bucket.items() and (row.in_debt or not selection.in_debt):
+            named = row.bucket == selection.tags if selection.alone else selection.tags.items() <= row.bucket.items()
+            if named and (row.in_debt or not selection.in_debt):
                 matched += 1
                 yield row
 
@@ -130,28 +130,32 @@ def list_buckets(
     Without the audit's table, or with `from_checkpoint`, they are those of the newest finished batch of the enforcing
     query, for which Spark is started. All jobs may run at the same time.
     """
+    if not from_checkpoint:
+        with suppress(MissingTable):
+            table = open_table(settings, DECISIONS)
+            with read_errors(settings):
+                as_of, window = table.newest("timestamp"), settings.quota.window
+                return select_buckets(_audited(table), selection, clock(), window, as_of=as_of)
+    check_store(settings)
+    files = stored_files(settings)
+    checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
+    if not checkpoint.commits:  # before Spark is started
+        raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
+    from jobs.buckets.store import read_stored  # noqa: PLC0415 it imports Spark
 
-    def select(saved: Iterable[SavedBucket], as_of: int | None) -> Buckets:
-        return select_buckets(saved, selection, clock(), settings.quota.window, as_of=as_of)
-
-    return _read(settings, select, from_checkpoint=from_checkpoint)
-
-
-def find_bucket(settings: Settings, tags: Tags) -> SavedBucket | None:
-    """Return a bucket as `list_buckets` finds it; None if it was never charged."""
-    return _read(settings, lambda saved, _: next((bucket for bucket in saved if bucket.bucket == tags.key), None))
+    return read_stored(settings, lambda saved: select_buckets(saved, selection, clock(), settings.quota.window))
 
 
 def describe_bucket(
-    saved: SavedBucket | None, resolution: Resolution, now: int, mutations: int | None, window: Window
+    listed: ListedBucket | None, resolution: Resolution, now: int, mutations: int | None, window: Window
 ) -> DescribedBucket:
     """Return what a client may do now (epoch ms), by its quota at this time and its bucket, None if never charged."""
     limit = resolution.limit
     if limit is None:
         return DescribedBucket(at=now, mutations=mutations)
     quota, bucket = limit.quota, None
-    if saved is not None and (resolution.reset_at is None or resolution.reset_at <= saved.T):
-        bucket = Bucket(saved.K, saved.T, Quota(saved.rate, saved.burst, saved.max_debt_ms))
+    if listed is not None and (resolution.reset_at is None or resolution.reset_at <= listed.updated_at):
+        bucket = Bucket(listed.tokens, listed.updated_at, Quota(listed.rate, listed.burst, listed.max_debt_ms))
     burst, tokens = window.burst(quota.rate, quota.burst), tokens_at(now, bucket, limit, window)
     stored = bucket.tokens if bucket else tokens
     fits_in_ms = paid_in_ms = None
@@ -170,25 +174,6 @@ def describe_bucket(
         fits_in_ms=fits_in_ms,
         paid_in_ms=paid_in_ms,
     )
-
-
-def _read(
-    settings: Settings, read: Callable[[Iterable[SavedBucket], int | None], T], *, from_checkpoint: bool = False
-) -> T:
-    """Return the result of `read` on all buckets and the time of the newest audited decision (epoch ms)."""
-    if not from_checkpoint:
-        with suppress(MissingTable):
-            table = open_table(settings, DECISIONS)
-            with read_errors(settings):
-                return read(_audited(table), table.newest("timestamp"))
-    check_store(settings)
-    files = stored_files(settings)
-    checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
-    if not checkpoint.commits:  # before Spark is started
-        raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
-    from jobs.buckets.store import read_stored  # noqa: PLC0415 it imports Spark
-
-    return read_stored(settings, lambda saved: read(saved, None))
 
 
 def _audited(table: AuditTable) -> Iterator[SavedBucket]:

@@ -113,20 +113,22 @@ def describe(
     settings = kafka.read()
     log = read_log(settings)
     client_of = user or ANONYMOUS, client or NO_CLIENT_ID
-    resolution = find_quota(settings, log, *client_of, log.now)
+    resolution = find_quota(settings, log.quotas, *client_of, log.now)
     from msgspec.structs import replace
 
     from jobs.audit.quota_history import scheduled_changes, scheduled_for
     from jobs.audit.tables import MissingTable
     from jobs.audit.usage import last_hour
-    from jobs.buckets.listing import describe_bucket, find_bucket
+    from jobs.buckets.listing import BucketSelection, describe_bucket
+    from jobs.buckets.listing import list_buckets as find
 
-    saved, charged = None, dict[str, int]()
+    listed, charged = None, dict[str, int]()
     if resolution.limit:
-        saved = find_bucket(settings, resolution.tags)
+        selection = BucketSelection(dict(resolution.tags.items()), alone=True)
+        listed = next(iter(find(settings, selection, now_ms).buckets), None)
         with suppress(MissingTable):
             charged = last_hour(settings, resolution.tags, log.now)
-    document = describe_bucket(saved, resolution, log.now, mutations, settings.quota.window)
+    document = describe_bucket(listed, resolution, log.now, mutations, settings.quota.window)
     scheduled = scheduled_for(scheduled_changes(log.quotas, log.now), *client_of, resolution.entity, resolution.tags)
     document = replace(document, last_hour=charged, scheduled=scheduled)
 
@@ -236,7 +238,7 @@ def _count(settings: Settings, bucket: dict[str, str]) -> int:
     from jobs.buckets.listing import BucketSelection
     from jobs.buckets.listing import list_buckets as find
 
-    listing = find(settings, BucketSelection(bucket, in_debt=False, limit=1), now_ms)
+    listing = find(settings, BucketSelection(bucket), now_ms)
     return len(listing.buckets) + listing.left_out
 
 

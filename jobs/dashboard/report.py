@@ -31,7 +31,6 @@ from quota.records.record import MAX_EPOCH_MS
 from quota.records.request import Observed
 from quota.settings import Settings
 from quota.text import format_time, plural, quoted
-from quota.timeline.change import to_change
 from quota.whatif.effects import Period
 
 INTERVALS = 300
@@ -87,9 +86,7 @@ def report_on_tables(settings: Settings, scope: ReportScope) -> Report:
             entries = read_quota_log(settings, last, with_clusters=counted.has_callback)
     counted.state.add_changes(entries, counted.lists)
     origin = f"Of the audit's tables in {settings.storage.root}, for Kafka at {settings.kafka.bootstrap_servers}."
-    with closing(CallbackTimeline(settings.quota.callbacks)) as quotas:
-        for entry in entries:
-            quotas.add(to_change(entry.record, entry.timestamp))
+    with closing(CallbackTimeline.of(entries, settings.quota.callbacks)) as quotas:
         return counted.report(quotas, "Topic mutations", origin, audited=True)
 
 

@@ -29,6 +29,7 @@ from jobs.dashboard.state import View
 from jobs.dashboard.trial import WantedQuota, try_quota
 from jobs.metrics.endpoint import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord, MutationQuotaError
 from quota.explanation.explanation_text import explanation_rows, summarize
 from quota.kafka.timing import now_ms
@@ -36,7 +37,6 @@ from quota.records import codec
 from quota.settings import Settings
 from quota.settings.security import read_text
 from quota.text import quoted
-from quota.timeline.timeline import QuotaTimeline
 
 _log = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ class Dashboard:
 
     def _tried(self, wanted: WantedQuota) -> Response:
         records, entries = self._feed.state.records(), self._feed.state.entries()
-        present = QuotaTimeline.of(entries).quota(wanted.entity, now_ms())
+        present = CallbackTimeline.of(entries).timeline.quota(wanted.entity, now_ms())
         trial = try_quota(records, entries, self._settings, wanted.entity, wanted.applied_to(present))
         return _json({"entity": str(wanted.entity), "trial": trial, "command": wanted.command(present)})
 

@@ -12,7 +12,7 @@ from quota.admission.resolve import resolve_quota
 from quota.algorithms.token_bucket import Bucket, tokens_at
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.explanation.explanation_text import named_shares
+from quota.explanation.explanation_text import format_shares
 from quota.records.decision import Decision
 from quota.records.levels import Limit, Resolution
 from quota.records.quota_log import Window
@@ -169,7 +169,7 @@ class Tenants:
             tenant.retry_at,
             sum(admitted.values()),
             rejected,
-            named_shares(admitted) if len(admitted) > 1 else "",
+            format_shares(admitted) if len(admitted) > 1 else "",
         )
 
     def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline) -> Resolution | None:

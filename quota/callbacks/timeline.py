@@ -2,9 +2,10 @@
 
 import zlib
 from bisect import bisect_right, insort
+from collections.abc import Iterable
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -12,7 +13,7 @@ from quota.callbacks.instance import CallbackInstance
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.levels import Limit, Resolution, levels
-from quota.records.quota_log import Callbacks, CallbackSetting, Cluster
+from quota.records.quota_log import Callbacks, CallbackSetting, Cluster, QuotaLogEntry
 from quota.records.record import BEGINNING
 from quota.timeline.change import (
     BucketReset,
@@ -23,6 +24,7 @@ from quota.timeline.change import (
     EffectiveChanges,
     QuotaCancellation,
     QuotaChange,
+    to_change,
 )
 from quota.timeline.timeline import QuotaTimeline, forget_moments
 
@@ -55,6 +57,14 @@ class CallbackTimeline:
         self.settings = EffectiveChanges[CallbackChange](partial(CallbackChange.after, default=self._callbacks.setting))
         """The changes of the callback."""
         self._instances: list[CallbackInstance] = []  # the most recently used one is the last
+
+    @classmethod
+    def of(cls, entries: Iterable[QuotaLogEntry], callbacks: Callbacks | None = None) -> Self:
+        """Return the timeline of entries of the quota log, in its order."""
+        quotas = cls(callbacks)
+        for entry in entries:
+            quotas.add(to_change(entry.record, entry.timestamp))
+        return quotas
 
     def add(self, change: Change) -> None:
         """Add a change; the later of two at the same time wins."""

@@ -57,27 +57,14 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[tuple[str,
 
 def format_shares(charged: Mapping[str, int]) -> str:
     """Return in words who made the mutations that a bucket was charged, and their shares."""
-    return f"{plural(sum(charged.values()), 'mutation')}, of {named_shares(charged)}"
-
-
-def named_shares(charged: Mapping[str, int]) -> str:
-    """Return the names of those who made mutations, with their shares."""
     total = sum(charged.values())
     names = [f"{quoted(name)} {mutations / total:.0%}" for name, mutations in charged.items() if mutations]
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return f"{plural(total, 'mutation')}, of {', '.join(names[:_NAMED])}{more}"
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     """Yield the lines on the decision itself, in the order in which it was made, and those on its client since then."""
-    yield from _decision_rows(explanation)
-    if explanation.last_hour:
-        yield ExplanationRow("last hour", format_shares(explanation.last_hour))
-    for scheduled in explanation.scheduled:
-        yield ExplanationRow("scheduled", scheduled.change)
-
-
-def _decision_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision = explanation.decision
     mutations = sum(topic.partitions for topic in decision.topics)
     yield ExplanationRow(
@@ -106,7 +93,10 @@ def _decision_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
             f"the same request was admitted by {printable(decision.repeats.decision_id)}; "
             f"topics not charged again (the first ones): {decision.repeats.topics}",
         )
-    yield from _unrecorded_lines(explanation)
+    for topics, when in ((decision.unrecorded, "before"), (explanation.unrecorded_after, "after")):
+        if topics:
+            count = plural(topics, "topic")
+            yield ExplanationRow("gateway", f"{when} this, rejected {count} without a record, since it knew the debt")
     if decision.observed:
         observed = decision.observed
         rejected = f"topics rejected: {sum(map(bool, observed.error_codes))}"
@@ -115,13 +105,6 @@ def _decision_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _before_lines(explanation)
     yield from _charge_lines(decision, explanation.charges)
     yield from _answer_lines(explanation)
-
-
-def _unrecorded_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
-    for topics, when in ((explanation.decision.unrecorded, "before"), (explanation.unrecorded_after, "after")):
-        if topics:
-            count = plural(topics, "topic")
-            yield ExplanationRow("gateway", f"{when} this, rejected {count} without a record, since it knew the debt")
 
 
 def _number(value: float) -> str:
@@ -251,6 +234,10 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield ExplanationRow("reason", f"{decision.reason.value}: {decision.reason.action}")
     if explanation.recomputed:
         yield ExplanationRow("recomputed", _comparison(decision, explanation.recomputed))
+    if explanation.last_hour:
+        yield ExplanationRow("last hour", format_shares(explanation.last_hour))
+    for scheduled in explanation.scheduled:
+        yield ExplanationRow("scheduled", scheduled.change)
 
 
 def _throttle_formula(decision: Decision, bucket_ms: int, rate: float, late_ms: int) -> str:

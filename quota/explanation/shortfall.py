@@ -6,7 +6,6 @@ import msgspec
 
 from quota.records.decision import Decision
 from quota.records.entity import Tags
-from quota.records.reason import Reason
 from quota.text import format_duration, format_tokens, legible
 
 REASON = "{reason}"
@@ -55,14 +54,6 @@ def _shown(name: str) -> str:
     return legible(name) if len(name) <= _MAX_NAME else f"{legible(name[:_MAX_NAME])}..."
 
 
-def client_message(template: str, reason: Reason | None, message: str | None, exhausted: str | None) -> str | None:
-    """Return the error message of a rejected topic by the setting `quota.rejection_message`; None for none.
-
-    Args:
-        template: The setting.
-        reason: Why the topic is rejected.
-        message: What is told of it for any other reason than EXHAUSTED.
-        exhausted: The `Shortfall.sentence` for that reason.
-    """
-    sentence = exhausted if reason is Reason.EXHAUSTED else message
+def client_message(template: str, sentence: str | None) -> str | None:
+    """Return the error message of a rejected topic by the setting `quota.rejection_message`; None for none."""
     return template.replace(REASON, sentence or "") or None

@@ -34,6 +34,7 @@ from quota.kafka.tasks import Task, failure, with_later_growth
 from quota.kafka.timing import Deadline, Every, LoopStats, now_ms
 from quota.records import codec
 from quota.records.decision import Decision, TopicDecision, read_decision
+from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.records.request import Mode, Operation
 from quota.records.result import MutationResult, TopicResult
@@ -397,8 +398,8 @@ def _with_rejected(decision: Decision, carried_out: list[TopicResult], template:
     exhausted = shortfall.sentence(decision.retry_at - now) if shortfall else None
 
     def rejected(topic: TopicDecision) -> TopicResult:
-        message = client_message(template, topic.reason, topic.error_message, exhausted)
-        return TopicResult(topic.name, topic.error_code, topic.error, message)
+        sentence = exhausted if topic.reason is Reason.EXHAUSTED else topic.error_message
+        return TopicResult(topic.name, topic.error_code, topic.error, client_message(template, sentence))
 
     return [rejected(topic) if topic.error_code else next(results) for topic in decision.topics]
 

@@ -2,17 +2,15 @@
 
 import heapq
 from bisect import bisect_right, insort
-from collections.abc import Iterable
 from itertools import combinations
-from typing import Self
 
 import msgspec
 
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.levels import UNLIMITED, Limit, Resolution, levels
-from quota.records.quota_log import Quota, QuotaLogEntry
+from quota.records.quota_log import Quota
 from quota.records.record import BEGINNING
-from quota.timeline.change import BucketReset, Change, EffectiveChanges, QuotaCancellation, QuotaChange, to_change
+from quota.timeline.change import BucketReset, Change, EffectiveChanges, QuotaCancellation, QuotaChange
 
 _END = 2**63
 _MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache
@@ -50,14 +48,6 @@ class QuotaTimeline:
         self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
-
-    @classmethod
-    def of(cls, entries: Iterable[QuotaLogEntry]) -> Self:
-        """Return the timeline of entries of the quota log, in its order."""
-        timeline = cls()
-        for entry in entries:
-            timeline.add(to_change(entry.record, entry.timestamp))
-        return timeline
 
     def add(self, change: Change) -> None:
         """Add a change; the later of two at the same time wins. Changes of callbacks and clusters are ignored."""

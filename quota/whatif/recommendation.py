@@ -118,8 +118,6 @@ class Recommendation(msgspec.Struct, frozen=True):
     rules: SizingNumbers
     default: float
     """The default quota, for tenants without their own."""
-    topic_limit: int
-    """The proposed `max_request_mutations` of the default [mutations]."""
     shares: list[Share]
     """The tenants, those with the most requested mutations first."""
 
@@ -193,8 +191,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
         Share(tenant, quota, quota > default, _topic_limit(sizing.window.burst(quota), tenant))
         for tenant, quota in zip(tenants, others, strict=True)
     ]
-    with_default = (share.demand for share in shares if not share.own)
-    return Recommendation(rules, default, _topic_limit(sizing.window.burst(default), *with_default), shares)
+    return Recommendation(rules, default, shares)
 
 
 def _topic_limit(burst: float, *tenants: Demand) -> int:
@@ -274,10 +271,11 @@ def make_advice(
     ]
     requested = after.load.admitted + after.load.rejected
     rates = [recommendation.default, *(share.quota for share in recommendation.shares)]
+    with_default = (share.demand for share in recommendation.shares if not share.own)
     return Advice(
         recommendation.rules,
         recommendation.default,
-        recommendation.topic_limit,
+        _topic_limit(window.burst(recommendation.default), *with_default),
         tenants,
         before.name,
         before.load,

@@ -25,6 +25,7 @@ from jobs.cli.output import OutputOptions, print_warnings
 from jobs.cli.quotas.changes import change_log, prepare_quota_topic, read_log
 from jobs.cli.quotas.kafka_configs import Part, kafka_configs_command
 from jobs.storage.whole_file import read_whole
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.planning.plan import Scope, everything, plan, rollback_plan
@@ -33,7 +34,6 @@ from quota.planning.warnings import quota_warnings, rate_warnings
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
-from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ValidatedQuotas
 
 QuotaFile = Annotated[
@@ -169,7 +169,7 @@ def rollback(
             f"--at {at}: the quota log begins at {format_time(begins_at)}, before which there were no quotas; give a "
             "later time, or --remove-all to remove all quotas"
         )
-    past_timeline = QuotaTimeline.of(entry for entry in log.entries if entry.timestamp <= past)
+    past_timeline = CallbackTimeline.of(entry for entry in log.entries if entry.timestamp <= past).timeline
     steps = rollback_plan(past_timeline, past, log.timeline, log.now, scope)
     reason = comment or f"rollback to {format_time(past)}"
     change_log(settings, log, steps, None, reason, confirmation=confirmation, output=output)

@@ -1,7 +1,6 @@
 """`mutation-quota quotas resolve`: shows the quota that applies to a client, and why."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from jobs.cli.options import At, Client, KafkaOptions, User, parse_time
 from jobs.cli.output import OutputOptions, labelled, print_warnings
@@ -9,6 +8,7 @@ from jobs.cli.quotas.changes import read_log
 from jobs.cli.tables import QUOTA, print_rows
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, MutationQuotaError
 from quota.planning.warnings import name_warning, quota_warnings
 from quota.records.entity import QuotaEntity
@@ -21,9 +21,6 @@ from quota.text import describe_sharing, format_duration, format_rate, format_ti
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import Level
 from schemas.documents.quotas import ResolvedQuota
-
-if TYPE_CHECKING:
-    from quota.kafka.quotas.log import QuotaLog
 
 
 def resolve(
@@ -48,7 +45,7 @@ def resolve(
     settings = kafka.read()
     log = read_log(settings)
     moment = log.now if requested_at is None else requested_at
-    resolution = find_quota(settings, log, user_name, client_id, moment)
+    resolution = find_quota(settings, log.quotas, user_name, client_id, moment)
     print_warnings(_warnings(user, resolution, [change.entity for change in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
     shown = {resolution.entity, *(level for level, _ in entity_levels(user_name, client_id))}
@@ -65,10 +62,10 @@ def resolve(
     output.print(document, text)
 
 
-def find_quota(settings: Settings, log: "QuotaLog", user: str, client_id: str, at: int) -> Resolution:
+def find_quota(settings: Settings, quotas: CallbackTimeline, user: str, client_id: str, at: int) -> Resolution:
     """Return the quota of a client at a time (epoch ms)."""
     try:
-        return resolve_quota(user, client_id, at, log.quotas, Policy.of(settings))
+        return resolve_quota(user, client_id, at, quotas, Policy.of(settings))
     except BadRecord as error:
         raise MutationQuotaError(
             f"requests of user {quoted(user)} with client-id {quoted(client_id)} become dead letters: {error}"

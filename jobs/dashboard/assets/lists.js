@@ -19,7 +19,7 @@ function rounded(tokens) {
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
     ["Tenant", "Bucket", ["#Rate", "rate"], ["#Throttled for", "wait"], ["#Mutations admitted", "admitted"],
-      ["#Mutations rejected", "rejected"], "Used by", ...(SAVED ? [] : ["Quota"])],
+      ["#Mutations rejected", "rejected"], "Shares", ...(SAVED ? [] : ["Quota"])],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => visit({ tenant: parts.item.key, decision: "" }));

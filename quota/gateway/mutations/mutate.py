@@ -9,7 +9,7 @@ validated again, and get the error of a topic that exists.
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from quota.admission.decide import exceeding_message
@@ -168,7 +168,7 @@ def _decide(
             _Rejection(topic.reason or Reason.EXHAUSTED, topic.error_message) if topic.error_code else None
             for topic in reply.decision.topics
         ]
-        return _by_quota(rejections, reply.throttle_ms, shortfall, context, is_recorded=True)
+        return replace(_by_quota(rejections, reply.throttle_ms, shortfall, context), is_recorded=True)
     if not reply.was_requested:
         context.debts.add_unrecorded(request.client, requested.unrecorded)
     is_silent = reply.job_silent_ms >= context.decision_timeout_ms
@@ -179,12 +179,7 @@ def _decide(
 
 
 def _by_quota(
-    rejections: Sequence[_Rejection | None],
-    throttle_ms: int,
-    shortfall: Shortfall | None,
-    context: GatewayContext,
-    *,
-    is_recorded: bool = False,
+    rejections: Sequence[_Rejection | None], throttle_ms: int, shortfall: Shortfall | None, context: GatewayContext
 ) -> _Outcome:
     """Return the outcome of topics of which a quota rejects some; where it is exhausted, clients are told by how much.
 
@@ -193,10 +188,10 @@ def _by_quota(
     exhausted = shortfall.sentence(throttle_ms) if shortfall else None
 
     def told(rejection: _Rejection) -> _Rejection:
-        message = client_message(context.rejection_message, rejection.reason, rejection.message, exhausted)
-        return _Rejection(rejection.reason, message)
+        sentence = exhausted if rejection.reason is Reason.EXHAUSTED else rejection.message
+        return _Rejection(rejection.reason, client_message(context.rejection_message, sentence))
 
-    return _Outcome([each and told(each) for each in rejections], throttle_ms, is_recorded)
+    return _Outcome([each and told(each) for each in rejections], throttle_ms)
 
 
 def _proceed(request: ClientRequest, requested: MutationRequest, context: GatewayContext, now: int) -> _Outcome:

@@ -21,7 +21,6 @@ from quota.kafka.target import Stopped
 from quota.kafka.tasks import Task
 from quota.records.decision import Decision
 from quota.records.decision_request import DecisionRequest
-from quota.records.reason import Reason
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
 from quota.records.result import TopicResult
 from quota.text import format_duration
@@ -242,7 +241,7 @@ class Calls:
         if admitted:
             call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
         for exceeding in (topic for topic in decision.topics if topic.error_code == ErrorCode.POLICY_VIOLATION):
-            message = client_message(self._rejection_message, exceeding.reason, exceeding.error_message, None)
+            message = client_message(self._rejection_message, exceeding.error_message)
             call.fail([exceeding.name], kafka_error(exceeding.error_code, message or ""))
         for topic in rejected:
             call.rejected[topic.name] = decision
@@ -285,9 +284,8 @@ class Calls:
         remaining_ms = math.ceil(round(seconds * 1000, 3))  # a float's error must not add a millisecond
         left_ms, decision = max(at_least_ms, remaining_ms), call.rejected.get(name)
         shortfall = self._shortfall if decision is None else Shortfall.of(decision)
-        exhausted = shortfall and shortfall.sentence(left_ms)
-        message = exhausted and client_message(self._rejection_message, Reason.EXHAUSTED, None, exhausted)
-        return ThrottlingQuotaExceededError(name, left_ms, decision, message or None)
+        message = client_message(self._rejection_message, shortfall.sentence(left_ms)) if shortfall else None
+        return ThrottlingQuotaExceededError(name, left_ms, decision, message)
 
 
 def kafka_error(code: int, message: str) -> KafkaException:

@@ -58,8 +58,14 @@ def test_a_bucket_says_when_mutations_fit_by_the_quota_of_now(saved, options, ex
     given = {"mutations": 45, "rate": 5.0, "since": BEGINNING, "reset_at": None, "max_debt_ms": None} | options
     limit = Limit(Quota(given["rate"], max_debt_ms=given["max_debt_ms"]), given["since"])
     resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), given["reset_at"])
-    row = describe_bucket(saved, resolution, NOW, given["mutations"], WINDOW)
+    row = describe_bucket(saved and to_listed(saved, NOW, WINDOW), resolution, NOW, given["mutations"], WINDOW)
     assert (row.tokens, row.debt_ends_in_ms, row.fits_in_ms, row.paid_in_ms) == expected
+
+
+def test_one_bucket_is_found_among_others_that_have_its_tags():
+    client = SavedBucket(Tags("alice", "app").key, -90.0, NOW, 5.0)
+    listing = select_buckets([client, *ALL], BucketSelection(ALICE, alone=True), NOW, WINDOW)
+    assert [row.bucket for row in listing.buckets] == [ALICE]
 
 
 def test_a_clock_behind_that_of_the_broker_neither_adds_nor_removes_tokens():

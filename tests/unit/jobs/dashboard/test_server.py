@@ -172,7 +172,7 @@ def test_nothing_that_grows_with_the_data_is_done_on_the_event_loop(page, monkey
     fill(shown.state, DEBT)
     for name in ("news", "explain", "of_bucket", "records", "entries"):
         monkeypatch.setattr(shown.state, name, off_the_loop(getattr(shown.state, name)))
-    monkeypatch.setattr("quota.timeline.timeline.to_change", off_the_loop(to_change))
+    monkeypatch.setattr("quota.callbacks.timeline.to_change", off_the_loop(to_change))
     monkeypatch.setattr("jobs.dashboard.server.try_quota", off_the_loop(try_quota))
     first_event(shown)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 9}

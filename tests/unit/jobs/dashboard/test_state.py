@@ -235,7 +235,7 @@ def test_an_explanation_names_who_used_the_bucket_in_the_last_hour_and_what_is_s
         (3, None, None),
     ]
     senders = {row.name: row.senders for row in page_data(state)["tenants"]}
-    assert senders == {"user 'alice'": "'etl' 75%, 'app' 25%", "user 'alice', client-id 'x'": ""}
+    assert senders == {"user 'alice'": "40 mutations, of 'etl' 75%, 'app' 25%", "user 'alice', client-id 'x'": ""}
 
 
 def test_senders_beyond_the_first_fifty_of_a_minute_are_counted_together():

@@ -46,16 +46,6 @@ def test_spare_capacity_is_shared_in_proportion_to_needs():
     ]
 
 
-def test_the_proposed_limit_of_a_topic_rejects_neither_what_was_recorded_nor_what_a_full_bucket_pays_for():
-    """The bursts are 11 * 17.8 = 195.8 and 11 * 26.7 = 293.7; the largest topic of those with the default has 200."""
-    demands = [replace(demand("a", 1), largest_topic=200), demand("b", 2), replace(demand("c", 3), largest_topic=290)]
-    recommendation = divided(*demands)
-    assert (recommendation.topic_limit, [share.topic_limit for share in recommendation.shares]) == (
-        200,
-        [200, 196, 294],
-    )
-
-
 def test_if_scarce_small_tenants_get_their_needs_and_large_ones_an_even_share():
     """The default and three tenants claim 4 each, which leaves 64 of 80 for two."""
     recommendation = divided(demand("a", 1), demand("b", 4), demand("c", 4), demand("d", 50), demand("e", 90))
@@ -155,6 +145,18 @@ def advice():
     demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0, 20), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0, 11)]
     recommendation = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
     return make_advice(recommendation, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
+
+
+def test_the_proposed_limit_of_a_topic_rejects_neither_what_was_recorded_nor_what_a_full_bucket_pays_for():
+    """The bursts are 11 * 17.8 = 195.8 and 11 * 26.7 = 293.7; the largest topic of those with the default has 200."""
+    demands = [replace(demand("a", 1), largest_topic=200), demand("b", 2), replace(demand("c", 3), largest_topic=290)]
+    recommendation = divided(*demands)
+    nothing = outcome("nothing", load(0), *((user, "a", load(0)) for user in "abc"))
+    advice = make_advice(recommendation, Result(None, [nothing] * 2), Tenancy.USER, frozenset(), Window())
+    assert (advice.topic_limit, [share.topic_limit for share in recommendation.shares]) == (
+        200,
+        [200, 196, 294],
+    )
 
 
 def test_the_senders_of_a_tenant_are_reported_together(advice):
