@@ -81,6 +81,16 @@ def test_buckets_are_as_of_the_end_of_the_period(page):
     assert "55 of 55" in shown["user 'alice'"]
 
 
+def test_a_tenant_has_the_shares_of_those_who_used_its_bucket(page):
+    sizes = {"etl": 30, "app": 10}
+    made = [
+        decision(DAY + number, client=name, client_tag="", admitted=[size])
+        for number, (name, size) in enumerate(sizes.items())
+    ]
+    (tenant,) = rows(page({"decisions": made}), "tenants-table")
+    assert "40 mutations, of 'etl' 75%, 'app' 25%" in tenant
+
+
 def test_what_is_scheduled_for_after_the_period_is_told(page):
     driver = page(ROWS | {"changes": [change(DAY, user="bob", rate=9.0, effective_at=moment(DAY + 9 * HOUR))]})
     rate = "controller_mutation_rate=9.0 from 2026-11-21T09:00:00.000Z on"
