@@ -56,4 +56,4 @@ def _shown(name: str) -> str:
 
 def client_message(template: str, sentence: str | None) -> str | None:
     """Return the error message of a rejected topic by the setting `quota.rejection_message`; None for none."""
-    return template.replace(REASON, sentence or "") or None
+    return template.replace(REASON, (sentence or "").removesuffix(".")) or None

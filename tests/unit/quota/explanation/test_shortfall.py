@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from quota.explanation.shortfall import Shortfall
+from quota.explanation.shortfall import Shortfall, client_message
 from tests.support.factories import decided
 
 DEBT = replace(decided(80, state=-60.0), user="orders", client_id="app", user_tag="orders", client_tag="")
@@ -49,3 +49,7 @@ def test_it_names_nobody_else(tags):
 
 def test_without_a_quota_there_is_nothing_to_tell():
     assert [Shortfall.of(decided(80, rate=rate)) is None for rate in (5.0, None)] == [False, True]
+
+
+def test_an_operators_line_follows_the_sentence_without_its_full_stop():
+    assert client_message("{reason}; quotas: wiki", "Waiting does not help.") == "Waiting does not help; quotas: wiki"

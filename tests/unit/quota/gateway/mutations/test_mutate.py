@@ -374,7 +374,7 @@ def test_fail_open_proceeds_as_far_as_the_clients_bucket_goes(play, version, cod
 
 
 TOO_LARGE = (
-    "The topic costs 30 mutations, and one topic may cost at most 20 (max_request_mutations); waiting does not help."
+    "The topic costs 30 mutations, and one topic may cost at most 20 (max_request_mutations); waiting does not help"
 )
 
 
@@ -389,7 +389,7 @@ def test_a_topic_above_the_limit_has_an_error_that_no_client_retries_with_or_wit
     results = {
         topic["name"]: (topic["errorCode"], topic["errorMessage"]) for each in answers for topic in each["topics"]
     }
-    assert results == {"a": (44, "The topic costs too much."), "b": (0, None), "c": (44, TOO_LARGE)}
+    assert results == {"a": (44, "The topic costs too much"), "b": (0, None), "c": (44, TOO_LARGE)}
     assert [topic["name"] for _, _, message in on.changes_seen() for topic in message["topics"]] == ["b"]
     assert on.context.stats.mutations["create_topics", "strict", "rejected", "EXCEEDS_LIMIT"] == 2
     assert on.context.stats.unrecorded == {("EXCEEDS_LIMIT", "ANONYMOUS"): 1}

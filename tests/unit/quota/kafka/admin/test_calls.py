@@ -18,7 +18,7 @@ from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
 from quota.records.result import TopicResult
 from quota.settings.sections import TopicSettings
 from tests.support.virtual_time import VirtualLoop
-from tests.unit.quota.gateway.play import EXCEEDING, decision_on
+from tests.unit.quota.gateway.play import decision_on
 
 LOST = KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 """The error of a request that may have been written after all."""
@@ -377,7 +377,8 @@ def test_a_topic_above_the_limit_fails_at_once_and_is_not_requested_again(client
     )
     client.at(50)
     assert (client.requests, client.outcomes) == (["0 b"], ["0 b POLICY_VIOLATION"])
-    assert (future.exception(0).args[0].str(), future.decision_id) == (EXCEEDING[2], "mutation-requests-1-7")
+    said = "The topic costs too much"
+    assert (future.exception(0).args[0].str(), future.decision_id) == (said, "mutation-requests-1-7")
 
 
 @pytest.mark.parametrize("now", [0.3, 1.1, 7.7, 100.1, 12_345.678])
