@@ -120,7 +120,7 @@ def scheduled_changes(quotas: CallbackTimeline, after: int) -> list[ScheduledCha
     found += [ScheduledChange(each.moment, callback_text(each)) for each in quotas.settings.scheduled(after)]
     for reset in timeline.scheduled_resets(after):
         text = f"buckets with {format_tags(reset.tags)} are reset at {format_time(reset.moment)}"
-        found.append(ScheduledChange(reset.moment, text, bucket=reset.tags))
+        found.append(ScheduledChange(reset.moment, text, bucket=dict(reset.tags)))
     return sorted(found, key=lambda change: (change.effective_at, change.change))
 
 

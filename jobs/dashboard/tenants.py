@@ -83,8 +83,8 @@ class _Tenant:
         for part in [counted for counted in self.parts if counted <= newest - _PARTS]:
             del self.parts[part]
         counts = Counter[str | None]()
-        for part in self.parts.values():
-            counts.update(part)
+        for counted in self.parts.values():
+            counts.update(counted)
         admitted = {name: count for name, count in counts.most_common() if name is not None and count}
         return admitted, counts[None]
 
