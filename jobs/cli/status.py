@@ -92,7 +92,7 @@ def _parts(status: Status) -> Iterator[tuple[str, str]]:
 def _endpoint_text(endpoint: EndpointStatus) -> str:
     if endpoint.error is not None:
         return "no response"
-    jobs = ", ".join(endpoint.jobs or ["no job yet"])
+    jobs = ", ".join(endpoint.jobs or [str(endpoint.reason)])  # none while it starts or stands by
     return jobs if endpoint.ready else f"{jobs}: not ready"
 
 

@@ -140,7 +140,7 @@ class Dashboard:
 
     def _event(self, view: View) -> bytes:
         now = now_ms()
-        about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
+        about = {"now": now, "start": self._session.start, "contact": self._feed.contact, "active": self._feed.active}
         return b"data: %s\n\n" % codec.encode(about | self._feed.state.news(view, now))
 
     def _explanation(self, request: Request) -> Response:

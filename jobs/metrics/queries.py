@@ -20,6 +20,7 @@ from quota.kafka.reading import Partition
 from quota.kafka.timing import Every
 from quota.kafka.topics.topic_admin import OpenTransactions, TopicAdmin
 from quota.settings import Settings
+from quota.text import format_time
 
 _ENDS_SECONDS = 5.0
 
@@ -134,7 +135,7 @@ class QueryObserver(Health):
         return (
             self._exception(is_ready=False)
             or self._problem(self._not_ready)
-            or ProbeResult(True, f"running: {batches}")
+            or ProbeResult(True, f"running since {format_time(round(self.started_at * 1000))}: {batches}")
         )
 
     def _exception(self, *, is_ready: bool) -> ProbeResult | None:

@@ -202,8 +202,8 @@ def _query_row(
         exists=facts.exists if facts else None,
         running=True if endpoint else is_running,
         running_by=f"metrics at {endpoint}" if endpoint else None if is_running is None else "its lease",
-        active=None if holder is None or holder.ended else f"process {holder.program.pid} on {holder.host}",
-        active_since=None if holder is None or holder.ended else holder.started_at,
+        active=None if holder is None or is_running is False else f"process {holder.program.pid} on {holder.host}",
+        active_since=None if holder is None or is_running is False else holder.started_at,
         last_batch=facts.last_batch if facts else None,
         open_batch=facts.open_batch if facts else None,
     )

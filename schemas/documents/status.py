@@ -133,7 +133,7 @@ class QueryStatus(msgspec.Struct, frozen=True):
     """The number of those that have waited for more than a minute."""
     partitions: list[PartitionLag] | None = None
     active: str | None = None
-    """The process that holds its lease, with its host, and has not released it; null if there is none."""
+    """The process that holds its lease, with its host; null if there is none, or if it has ended."""
     active_since: int | None = None
     """When that process acquired the lease, epoch ms by the clock of its host."""
 

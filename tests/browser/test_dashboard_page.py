@@ -99,6 +99,12 @@ def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed)
     until(lambda: len(rows(page, "decisions-table")) == 2)
 
 
+def test_it_says_which_process_decides(page, feed):
+    assert text(page, "#active") == ""
+    feed.active = "process 4711 on node-3, since 2026-11-29T21:36:10.123Z"
+    until(lambda: text(page, "#active") == f"enforce is active in {feed.active}.")
+
+
 def test_a_bucket_fills_up_between_decisions(page, feed):
     """From K = -5, at a rate of 5, it takes twelve seconds up to 55."""
     feed.storm()

@@ -27,6 +27,7 @@ function showContact() {
   const [state, text] = contactNow();
   node.dataset.state = state;
   setText(node, text);
+  setText(document.getElementById("active"), held.news?.active ? `enforce is active in ${held.news.active}.` : "");
 }
 
 function contactNow() {

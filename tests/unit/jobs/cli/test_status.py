@@ -47,6 +47,7 @@ TABLES = [
     TableStatus("decisions", True, None, 12, 5, 1_234_567, 1234, 45_000_000, AT - 61 * MINUTE),
     TableStatus("dead_letters", False),
 ]
+STANDBY = EndpointStatus("h:3", None, True, [], "it is ready; standing by for process 7 on h, since noon")
 STATUS = Status(
     at=AT,
     ok=False,
@@ -57,7 +58,7 @@ STATUS = Status(
     topics=TOPICS,
     queries=QUERIES,
     tables=TABLES,
-    endpoints=[EndpointStatus("h:1", None, False, ["enforce"]), EndpointStatus("h:2", "refused")],
+    endpoints=[EndpointStatus("h:1", None, False, ["enforce"]), EndpointStatus("h:2", "refused"), STANDBY],
 )
 
 EXPECTED = """\
@@ -66,6 +67,7 @@ Kafka    kafka-1:9092,kafka-2:9092: 3 brokers, cluster abc
 Storage  /srv/mutation-quota: buckets of state version 3
 Metrics  h:1: enforce: not ready
 Metrics  h:2: no response
+Metrics  h:3: it is ready; standing by for process 7 on h, since noon
 
 TOPIC                  PART  RF  CLEANUP  RETENTION  STAMPED  STATE
 mutation-requests         6   3  delete   7 d        broker   differs

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -15,12 +16,16 @@ from msgspec.structs import replace
 from jobs.dashboard.feed import Contact, Feed
 from jobs.dashboard.server import serve_dashboard
 from jobs.dashboard.trial import try_quota
+from jobs.storage.holder import Holder
+from jobs.storage.lease import Lease, LeaseWatch
+from jobs.storage.stored_files import LocalFiles
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 from quota.timeline.change import to_change
 from tests.support.deployment import set_options
 from tests.support.factories import START
 from tests.support.programs import command_line
+from tests.support.waiting import until
 from tests.unit.jobs.dashboard.conftest import DEBT, REJECTED, fill
 
 UNREACHABLE = ("kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
@@ -109,6 +114,23 @@ def test_an_unexpected_failure_of_the_feed_is_logged_and_retried(monkeypatch):
     assert (tries[1].state, tries[1].message) == ("unreachable", "ValueError: a certificate is half written")
 
 
+def test_it_knows_the_process_that_decides_if_it_can_read_the_storage_root(monkeypatch, tmp_path):
+    monkeypatch.setattr("jobs.dashboard.feed._CHECK_SECONDS", 0.02)
+    own = settings(f"storage.root={tmp_path}")
+    me = replace(Holder.here(os.getpid(), None), host="node-3")
+    lease = Lease(LocalFiles(str(tmp_path)), LeaseWatch("enforce"), 0.5, me)
+    feed = Feed(own)
+    with serve_dashboard(own, feed=feed):
+        assert feed.active == ""
+        lease.claim()
+        until(lambda: feed.active.startswith(f"process {os.getpid()} on node-3, since 2"))
+        until(lambda: feed.active == "")  # it is not renewed
+        lease.renew()
+        until(lambda: feed.active != "")
+        lease.release()
+        until(lambda: feed.active == "")
+
+
 def test_ctrl_c_stops_it_even_if_a_script_started_it_in_the_background(tmp_path):
     """A shell that runs a script has the commands that it starts with `&` ignore SIGINT."""
     options = set_options("dashboard.port=0", "kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
@@ -133,7 +155,9 @@ def first_event(page, **view):
 def test_the_stream_sends_the_whole_state(page):
     shown = page()
     fill(shown.state, DEBT, REJECTED)
+    shown.feed.active = "process 7 on node-3"
     event = first_event(shown)
+    assert event["active"] == "process 7 on node-3"
     assert event["contact"] == {"state": "live", "message": "", "at": 0}
     assert event["first"]
     assert event["start"] == shown.session.start

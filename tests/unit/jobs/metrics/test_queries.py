@@ -63,6 +63,7 @@ class Scene:
         self.queries = [Query(name) for name in names]
         self.observer = QueryObserver(SETTINGS, lambda: self.now)
         self.observer.watch(SimpleNamespace(sparkContext=self.context), self.queries, self.stop)
+        self.observer.started_at = 1_795_266_000.0
         self.observer.poll()
 
     def after(self, seconds):
@@ -118,9 +119,9 @@ STALLED = (
     [
         (OPENING, None, 60, (True, False, f"the query enforce has not finished a batch yet ({OPENING})")),
         (PROCESSING, None, 10, (True, False, f"the query enforce has not finished a batch yet ({PROCESSING})")),
-        (WAITING, 0, 1, (True, True, "running: enforce at batch 0")),
+        (WAITING, 0, 1, (True, True, "running since 2026-11-21T13:00:00.000Z: enforce at batch 0")),
         # the limit, since the look that saw the batch begin
-        (PROCESSING, 7, 11, (True, True, "running: enforce at batch 7")),
+        (PROCESSING, 7, 11, (True, True, "running since 2026-11-21T13:00:00.000Z: enforce at batch 7")),
         (PROCESSING, 7, 12, (False, False, STALLED.format(PROCESSING))),
         # its triggers have ceased, although it is idle
         (WAITING, 7, 12, (False, False, STALLED.format(WAITING))),

@@ -16,7 +16,7 @@ from jobs.status import assembly
 from jobs.status.assembly import Facts, assemble
 from jobs.status.facts import AppliedFacts, QuotaLogFacts, read_endpoint, read_storage
 from jobs.storage.deployment import Deployment
-from jobs.storage.holder import Holder
+from jobs.storage.holder import Holder, Process
 from quota.errors import ClusterError
 from quota.kafka.applier import ApplierStats
 from quota.kafka.applier_ledger import AppliedOffset
@@ -28,6 +28,8 @@ from tests.unit.jobs.status.conftest import NOW, checkpoint, cluster, facts, sto
 
 REQUESTS = "mutation-requests"
 CHANGE = ScheduledChange(NOW + 1, "user-principal 'alice' is removed")
+NOBODY = Process(2**22, 0)
+"""A process that cannot exist: its id is the first that Linux does not give."""
 
 
 def query(status, name):
@@ -242,6 +244,7 @@ def test_the_topics_of_users_replace_the_shared_one():
     [
         ({}, [], (True, "its lease")),
         ({"ended": True}, [], (False, "its lease")),
+        ({"program": NOBODY, "jvm": NOBODY}, [], (False, "its lease")),
         ({"machine": "another"}, [], (None, None)),
         (None, [], (None, None)),
         (None, [EndpointStatus("h:1", ready=True, jobs=["enforce"])], (True, "metrics at h:1")),
@@ -252,7 +255,7 @@ def test_a_lease_of_this_machine_or_an_endpoint_tells_whether_a_query_runs(setti
     stored = storage(enforce=checkpoint("enforce", 3, holder=holder))
     status = assemble(settings, facts(storage_facts=stored, endpoints=endpoints))
     assert [(row.running, row.running_by) for row in status.queries] == [running, (None, None)]
-    holds = holder is not None and not holder.ended
+    holds = holder is not None and running[0] is not False
     active = (f"process {os.getpid()} on node-3", holder.started_at) if holds else (None, None)
     assert (query(status, "enforce").active, query(status, "enforce").active_since) == active
 
