@@ -105,7 +105,7 @@ def _facts(resolved: ResolvedQuota, window: Window) -> Iterator[tuple[str, str]]
     if quota.max_debt_ms is not None:
         yield "Longest debt", f"{format_duration(quota.max_debt_ms)} (max_debt_ms)"
     if quota.max_request_mutations is not None:
-        yield "Largest topic", f"{plural(quota.max_request_mutations, 'mutation')} ({LIMIT_CONFIG})"
+        yield "Topic limit", f"{plural(quota.max_request_mutations, 'mutation')} ({LIMIT_CONFIG})"
     yield "Bucket", describe_sharing(resolved.bucket or {})
     if resolved.reset_at is not None:
         yield "Reset", format_time(resolved.reset_at)

@@ -12,7 +12,7 @@ from quota.settings import Settings
 from quota.timeline.change import to_change
 
 ALICE = QuotaEntity("alice")
-RECORDS = [QuotaRecord(ALICE, 5.0, 1000.0, 60_000), QuotaRecord(ALICE, 7.5, 1000.0, None, shadow=True)]
+RECORDS = [QuotaRecord(ALICE, 5.0, 1000.0, 60_000), QuotaRecord(ALICE, 7.5, 1000.0, None, True, 80)]
 
 
 @pytest.fixture
@@ -37,18 +37,19 @@ def test_the_quota_that_applies_precedes_its_level(resolved):
         "Quota:        7.5 mutations/s, set for user-principal 'alice' since",
         "              1970-01-01T00:00:01.001Z",
         "Burst:        1000 mutations at once (its own)",
+        "Topic limit:  80 mutations (max_request_mutations)",
         "Bucket:       of user 'alice', shared by all their client-ids",
         "Shadow:       only reported: requests over the quota are admitted",
         "",
-        "LEVEL  USER       CLIENT-ID  RATE/S  BURST  SINCE",
-        "    1  alice      app             -      -  -",
-        "    2  alice      <default>       -      -  -",
-        "    3  alice      -             7.5   1000  1970-01-01T00:00:01.001Z",
-        "    4  <default>  app             -      -  -",
-        "    5  <default>  <default>       -      -  -",
-        "    6  <default>  -               -      -  -",
-        "    7  -          app             -      -  -",
-        "    8  -          <default>       -      -  -",
+        "LEVEL  USER       CLIENT-ID  RATE/S  BURST  MAX/TOPIC  SINCE",
+        "    1  alice      app             -      -          -  -",
+        "    2  alice      <default>       -      -          -  -",
+        "    3  alice      -             7.5   1000         80  1970-01-01T00:00:01.001Z",
+        "    4  <default>  app             -      -          -  -",
+        "    5  <default>  <default>       -      -          -  -",
+        "    6  <default>  -               -      -          -  -",
+        "    7  -          app             -      -          -  -",
+        "    8  -          <default>       -      -          -  -",
     ]
 
 
