@@ -43,6 +43,8 @@ _WIDE, _LONG = 3, 60
 _TAG = re.compile(r"<[^>]*>")
 _CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _NAME = re.compile(r"(?<=<code>)[^<]+")
+_PHRASE = re.compile(r"<code>(?:[^<\n]|<wbr>)*</code>")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _LANGUAGES = {"": "docker", "jsonl": "json", "py": "python", "sh": "bash"}
 
 
@@ -89,14 +91,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Warn about a page that loads something from another host, and fit tables and pictures to screens.
 
-    Long names in tables break at dots and capitals. The cells of tables with text have the names of their columns, with
-    which phones show a row as a list. Pictures follow the page's theme and not only the system's.
+    Long names in tables break at dots and capitals, options nowhere. The cells of tables with text have the names of
+    their columns, with which phones show a row as a list. Pictures follow the page's theme and not only the system's.
     """
     del config
     for tag in foreign_loads(output):
         logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, tag)
     output = _BOTH_PICTURES.sub(r'\g<light> src="\g<name>#only-light">\g<light> src="\g<dark>#only-dark">', output)
-    return _CELL.sub(_breakable, _TABLE.sub(_labelled, output))
+    output = _CELL.sub(_breakable, _TABLE.sub(_labelled, output))
+    return _PHRASE.sub(lambda code: _OPTION.sub(r'<span class="option">\g<0></span>', code[0]), output)
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -27,3 +27,7 @@ def test_both_pictures_follow_the_theme():
     shown = post(f'<picture>\n{source}\n<img alt="A page"\nsrc="light.png">\n</picture>')
     assert [part.split('"')[1] for part in shown.split("src=")[1:]] == ["light.png#only-light", "dark.png#only-dark"]
     assert shown.count('alt="A page"') == 2
+
+
+def test_an_option_is_not_broken_after_its_hyphens():
+    assert post("<code>run --once</code>") == '<code>run <span class="option">--once</span></code>'
