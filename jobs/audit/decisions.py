@@ -136,7 +136,7 @@ class AuditedDecisions:
             of_day = self._table.dataset(day, day).filter(selection.condition())
             if ids := _newest_ids(of_day, selection, limit - len(decisions)):
                 decisions += to_decisions(of_day.to_table(filter=ds.field("decision_id").isin(ids)))
-        return in_order((position_of(decision), decision) for decision in decisions)
+        return in_order(decisions, position_of)
 
 
 def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[str]:

@@ -127,7 +127,7 @@ class _Example:
             query = start_audit(self._session, once=True)
             await_queries(threading.Event(), [query])
             rows = open_table(self._settings, DECISIONS).dataset().to_table()
-            stored = in_order((position_of(decision), decision) for decision in to_decisions(rows))
+            stored = in_order(to_decisions(rows), position_of)
             dead = open_table(self._settings, DEAD_LETTERS).dataset().count_rows()
         shown = Table("at s", "request", "user", "mode", "outcome", "K", "throttle ms", box=box.SIMPLE_HEAD)
         for decision in stored:

@@ -65,7 +65,7 @@ def decide_records(
     the memory.
     """
     if of_bucket:
-        records = in_order((position_of(record), (record, found)) for record, found in records)
+        records = in_order(records, lambda pair: position_of(pair[0]))
     for record, found in records:
         resolved = restore(record, found, policy)
         if isinstance(resolved, DeadLetter):

@@ -1,6 +1,6 @@
 """The order of a bucket's requests: by time, and within a partition by offset."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from quota.records.decision import Decision
@@ -41,13 +41,12 @@ class RunningOrder:
         return newest, topic, partition, offset
 
 
-def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
-    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset).
+def in_order(items: Iterable[T], position: Callable[[T], Position]) -> list[T]:
+    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset) of their positions.
 
     Within a partition the offset takes precedence (`RunningOrder`), so the requests of one partition are decided in the
     same order however the stream is cut into batches.
     """
     order = RunningOrder()
-    placed = [(order.place(position), item) for position, item in sorted(items, key=lambda pair: pair[0].offset)]
-    placed.sort(key=lambda pair: pair[0])
-    return [item for _, item in placed]
+    by_offset = sorted(items, key=lambda item: position(item).offset)
+    return sorted(by_offset, key=lambda item: order.place(position(item)))  # the key is taken in this order

@@ -170,7 +170,7 @@ class TokenBucket:
 def _seen(repeats: AdmittedRequest | None, resolved: ResolvedRequest, admission: Admission) -> AdmittedRequest:
     """Return the entry of a request that is seen now, for the first time unless it repeats one."""
     before, after = admission.tokens_before or 0.0, admission.tokens or 0.0
-    topics = max((number for number, admitted in enumerate(admission.admitted, 1) if admitted), default=0)
+    topics = len(bytes(admission.admitted).rstrip(b"\0"))  # up to the last admitted one
     charge = round(before - after, _CHARGE_DIGITS)
     record, attempt = resolved.record, attempt_of(resolved.request, repeats)
     if repeats is None:

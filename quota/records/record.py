@@ -29,7 +29,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _ID = re.compile(rf"(?P<topic>{TOPIC_NAME})-(?P<partition>[0-9]{{1,9}})-(?P<offset>[0-9]{{1,18}})")
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, gc=False):
     """The position of a record in Kafka."""
 
     topic: str
@@ -52,7 +52,7 @@ class Source(msgspec.Struct, frozen=True):
         return f"{self.topic}-{self.partition}-{self.offset}"
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):  # or the collector would traverse a large batch again and again
     """A record as it was read: its bytes, and its timestamp (epoch ms)."""
 
     source: Source

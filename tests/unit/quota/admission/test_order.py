@@ -5,7 +5,7 @@ from tests.support.factories import resolved
 
 
 def sort(requests):
-    return in_order((position_of(request.record), request) for request in requests)
+    return in_order(requests, lambda request: position_of(request.record))
 
 
 def test_requests_of_one_bucket_go_by_time_then_partition_and_in_the_order_of_their_partition():
