@@ -1,13 +1,15 @@
 """Opens gateways in front of clusters that foreign tests start, all with the decisions of one job."""
 
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
+from jobs.sandbox.broker import HOST
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import QuotaWriter
 from quota.kafka.timing import now_ms
@@ -43,7 +45,8 @@ class Gateways:
             given = [f"kafka.target_servers={brokers}", f"target.security_protocol={protocol}"]
             login = _LOGIN if protocol.startswith("SASL") else {}
             given += [f"target.{name.replace('.', '_')}={value}" for name, value in login.items()]
-            gateway = self._open.enter_context(running_gateway(self._settings, self._log, *given))
+            started = running_gateway(self._settings, self._log, *given, port=_first_port())
+            gateway = self._open.enter_context(started)
             options = {"security.protocol": protocol, **login}
             count = len(brokers.split(","))
             direct = until(lambda: _addresses(brokers, options, count), _SECONDS)
@@ -57,6 +60,19 @@ class Gateways:
         users = {entity.names["user"] for entity in entities if entity.names.get("user")}
         if records:
             QuotaWriter(self._settings).write([*records, *(ResetRecord({"user": user}) for user in users)])
+
+
+def _first_port() -> int:
+    """Return a port for node id 1 with which those of 0 and 2 are free, too, and as high as those of the brokers.
+
+    One of Kafka's tests expects that nothing answers at such a port of another address.
+    """
+    while True:
+        with suppress(OSError), ExitStack() as stack:
+            first = stack.enter_context(socket.create_server((HOST, 0))).getsockname()[1]
+            for port in (first + 1, first + 999):
+                stack.enter_context(socket.create_server((HOST, port)))
+            return first
 
 
 def _addresses(servers: str, options: dict[str, str], count: int) -> dict[int, str]:

@@ -6,12 +6,12 @@ import subprocess
 import sys
 import tarfile
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quota.errors import MutationQuotaError
-from tests.evidence.command import Notify
 from tests.support.checkout import CHECKOUT
 from tests.support.programs import JVM_OPTIONS
 
@@ -62,7 +62,7 @@ FRANZ_GO = "v1.22.2"
 _FRANZ_GO = "github.com/twmb/franz-go"
 _SHOWN = 400
 _LOG = "tests.log"
-_SECONDS = 3600
+_SECONDS = 1200
 _LOG4J = """\
 appender.console.type=Console
 appender.console.name=console
@@ -87,8 +87,18 @@ class JavaSuite:
     """The class in Kafka."""
     runs: str
     """The class that is run: its subclass with other addresses, or the class itself."""
-    smoke: str
-    """One of its tests."""
+    smoke: tuple[str, ...]
+    """A few of its tests."""
+
+    def selected(self, *, smoke: bool) -> list[str]:
+        """Return the selectors of JUnit for all its tests, or for those of the smoke form."""
+        return [f"method:{self.runs}#{test}" for test in self.smoke] if smoke else [f"class:{self.runs}"]
+
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+PASSED_LATER = "passed when repeated"
+"""The outcome of a test that failed, and passed the second time."""
+HAVE_PASSED = {PASSED, PASSED_LATER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +107,15 @@ class Outcome:
 
     test: str
     outcome: str
-    """`passed`, `failed` or `skipped`."""
     detail: str = ""
 
 
-def _subclass(name: str, runs: str, smoke: str) -> JavaSuite:
-    return JavaSuite(name, f"AtGateway${runs}", f"AtGateway${runs}#{smoke}")
+def _subclass(name: str, runs: str, *smoke: str) -> JavaSuite:
+    return JavaSuite(name, f"AtGateway${runs}", smoke)
 
 
-def _on_cluster(name: str, smoke: str) -> JavaSuite:
-    return JavaSuite(name, name, f"{name}#{smoke}")
+def _on_cluster(name: str, *smoke: str) -> JavaSuite:
+    return JavaSuite(name, name, smoke)
 
 
 JAVA = (
@@ -147,13 +156,23 @@ def compiled(folder: Path) -> list[str]:
     return ["java", *JVM_OPTIONS.split(), "-Xmx1g", log, "-cp", f"{folder}:{JARS}/*", "Run"]
 
 
-def in_java(
-    java: Sequence[str], selected: Sequence[str], folder: Path, opener: int | None, notify: Notify
-) -> list[Outcome]:
-    """Run classes or methods of tests, at brokers or at the gateways that the program at the port `opener` opens."""
+def by_test(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
+    """Return the outcome of each test, of those that were run twice the second one."""
+    found: dict[str, Outcome] = {}
+    for outcome in outcomes:
+        later = outcome.test in found and outcome.outcome == PASSED
+        found[outcome.test] = replace(outcome, outcome=PASSED_LATER) if later else outcome
+    return found
+
+
+def in_java(java: Sequence[str], selected: Sequence[str], folder: Path, opener: int | None) -> Iterator[Outcome]:
+    """Run classes or methods of tests, at brokers or at the gateways that the program at the port `opener` opens.
+
+    Raises:
+        MutationQuotaError: The JVM ended with an error.
+    """
     environment = dict(os.environ) | ({} if opener is None else {"PEERS_GATEWAYS": str(opener)})
     log = folder / _LOG
-    outcomes = []
     with (
         log.open("ab") as errors,
         subprocess.Popen(
@@ -162,14 +181,12 @@ def in_java(
     ):
         for line in process.stdout or ():
             if line.startswith("PEERS "):
-                outcomes.append(Outcome(**json.loads(line.removeprefix("PEERS "))))
-                notify(f"{outcomes[-1].outcome}: {outcomes[-1].test} {outcomes[-1].detail}")
+                yield Outcome(**json.loads(line.removeprefix("PEERS ")))
     if process.returncode:
         raise MutationQuotaError(f"the tests in Java ended with {process.returncode}: {log.read_text()[-2000:]}")
-    return outcomes
 
 
-def in_python(folder: Path, servers: str, release: str, only: str = "") -> list[Outcome]:
+def in_python(folder: Path, servers: str, release: str, only: str = "") -> Iterator[Outcome]:
     """Run kafka-python's integration tests, which its source distribution has, at a cluster of a release of Kafka.
 
     Raises:
@@ -192,38 +209,36 @@ def in_python(folder: Path, servers: str, release: str, only: str = "") -> list[
     version = ".".join([*map(str, known), "0"])
     variables = {"KAFKA_URI": f"kafka://{servers}", "KAFKA_VERSION": version, "KAFKA_ROOT": str(folder)}
     tests = [f"test/integration/test_{kind}_integration.py" for kind in ("admin", "consumer", "producer")]
-    options = [
-        "--timeout",
-        "120",
-        "--timeout-method",
-        "signal",
-        f"--junit-xml={results}",
-        *(["-k", only] if only else []),
-    ]
-    with log.open("ab") as output:
-        subprocess.run(
-            [python, "-m", "pytest", "-q", *options, *tests],
-            cwd=source,
-            env=dict(os.environ) | variables,
-            stdout=output,
-            stderr=output,
-            check=False,
-            timeout=_SECONDS,
-        )
-    if not results.exists():
-        raise MutationQuotaError(f"kafka-python's tests ended without results: {log.read_text()[-2000:]}")
-    return [_of_case(case) for case in ET.parse(results).getroot().iter("testcase")]  # noqa: S314 pytest has written it
+    limits = ["--timeout", "120", "--timeout-method", "signal"]
+    selected = ["-k", only] if only else []
+    for again in ([], ["--last-failed"]):
+        results.unlink(missing_ok=True)
+        with log.open("ab") as output:
+            done = subprocess.run(
+                [python, "-m", "pytest", "-q", *limits, f"--junit-xml={results}", *selected, *again, *tests],
+                cwd=source,
+                env=dict(os.environ) | variables,
+                stdout=output,
+                stderr=output,
+                check=False,
+                timeout=_SECONDS,
+            )
+        if not results.exists():
+            raise MutationQuotaError(f"kafka-python's tests ended without results: {log.read_text()[-2000:]}")
+        yield from map(_of_case, ET.parse(results).getroot().iter("testcase"))  # noqa: S314 pytest has written it
+        if not done.returncode:
+            return
 
 
 def _of_case(case: ET.Element) -> Outcome:
     name = f"{case.get('classname', '').rpartition('.')[2]} {case.get('name')}"
-    for tag, outcome in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+    for tag, outcome in (("failure", FAILED), ("error", FAILED), ("skipped", SKIPPED)):
         if (found := case.find(tag)) is not None:
             return Outcome(name, outcome, (found.get("message") or "")[:_SHOWN])
-    return Outcome(name, "passed")
+    return Outcome(name, PASSED)
 
 
-def in_go(folder: Path, servers: str, only: str) -> list[Outcome]:
+def in_go(folder: Path, servers: str, only: str) -> Iterator[Outcome]:
     """Run franz-go's tests of groups and transactions at a cluster.
 
     Raises:
@@ -234,26 +249,31 @@ def in_go(folder: Path, servers: str, only: str) -> list[Outcome]:
     _run(["go", "mod", "init", "peers"], module)
     _run(["go", "get", "-t", f"{_FRANZ_GO}/pkg/kgo@{FRANZ_GO}"], module)
     variables = {"KGO_SEEDS": servers, "KGO_TEST_RF": "1", "KGO_TEST_RECORDS": "20000"}
-    command = ["go", "test", "-json", "-timeout", "20m", "-run", only, f"{_FRANZ_GO}/pkg/kgo"]
-    with log.open("ab") as errors:
-        done = subprocess.run(
-            command,
-            cwd=module,
-            env=dict(os.environ) | variables,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            check=False,
-            text=True,
-        )
-    outcomes = {"pass": "passed", "fail": "failed", "skip": "skipped"}
-    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    with log.open("a") as output:
-        output.writelines(event.get("Output", "") for event in events)
-    return [
-        Outcome(event["Test"], outcomes[event["Action"]])
-        for event in events
-        if event.get("Test") and event["Action"] in outcomes
-    ]
+    words = {"pass": PASSED, "fail": FAILED, "skip": SKIPPED}
+    for _ in range(2):
+        command = ["go", "test", "-json", "-timeout", f"{_SECONDS}s", "-run", only, f"{_FRANZ_GO}/pkg/kgo"]
+        with log.open("a") as output:
+            done = subprocess.run(
+                command,
+                cwd=module,
+                env=dict(os.environ) | variables,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                check=False,
+                text=True,
+            )
+            said: dict[str, str] = defaultdict(str)
+            failing = []
+            for event in (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")):
+                test, action = event.get("Test", ""), event["Action"]
+                output.write(event.get("Output", ""))
+                said[test] += event.get("Output", "")
+                if test and action in words:
+                    failing += [test] if action == "fail" and "/" not in test else []
+                    yield Outcome(test, words[action], said[test][-_SHOWN:] if action == "fail" else "")
+        if not failing:
+            return
+        only = f"^({'|'.join(failing)})$"
 
 
 def _run(command: Sequence[str], folder: Path | None = None) -> None:

@@ -1,6 +1,6 @@
 """The verdict on foreign tests: what passes at the broker passes at the gateway, or has its reason."""
 
-from tests.evidence.peers.__main__ import REASONS, results
+from tests.evidence.peers.__main__ import REASONS, WHOLE, results
 from tests.evidence.peers.suites import Outcome
 
 SUITE, EXPLAINED = next(iter(REASONS))
@@ -15,9 +15,23 @@ def test_a_difference_is_wrong_unless_it_has_a_reason_or_the_broker_fails_too():
     direct = outcomes(**{EXPLAINED: "passed", "a": "passed", "b": "failed", "c": "passed", "d": "passed"})
     through = outcomes(**{EXPLAINED: "failed", "a": "passed", "b": "skipped", "c": "failed"})
     seen = results({SUITE: (direct, through)})
-    assert seen["wrong"] == [f"{SUITE} c: failed: why c", f"{SUITE} d: not run: "]
+    assert seen["wrong"] == [f"{SUITE} c: failed: why c", f"{SUITE} d: not run: why d"]
     assert [row["test"] for row in seen["differences"]] == ["b", "c", "d", EXPLAINED]
     assert (seen["tests"], seen["pass_at_broker"], seen["pass_at_gateway"]) == (5, 4, 1)
+
+
+def test_a_test_that_passes_when_it_is_repeated_counts_and_says_so():
+    direct, through = outcomes(a="passed", b="passed"), outcomes(a="failed", b="failed")
+    seen = results({SUITE: (direct, [*through, Outcome("a", "passed"), Outcome("b", "failed", "again")])})
+    assert seen["wrong"] == [f"{SUITE} b: failed: again"]
+    assert [row["test"] for row in seen["differences"]] == ["b"]
+    assert (seen["pass_at_gateway"], seen["repeated"]) == (1, 1)
+    assert seen["suites"][0]["outcomes"][0]["gateway"] == "passed when repeated"
+
+
+def test_a_suite_that_ends_with_an_error_is_wrong_also_at_the_broker():
+    seen = results({SUITE: (outcomes(**{"a": "passed", WHOLE: "failed"}), outcomes(a="passed"))})
+    assert seen["wrong"] == [f"{SUITE} {WHOLE}: not run: why {WHOLE}"]
 
 
 def test_an_invocation_is_named_by_its_number_and_the_kind_of_its_brokers():

@@ -1,20 +1,21 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
+import org.junit.platform.engine.DiscoverySelector;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
 import org.junit.platform.engine.support.descriptor.MethodSource;
 import org.junit.platform.launcher.LauncherConstants;
 import org.junit.platform.launcher.TestExecutionListener;
 import org.junit.platform.launcher.TestIdentifier;
-import org.junit.platform.launcher.TestPlan;
 import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs classes with tests of JUnit, or single methods (CLASS#METHOD), and prints the outcome of each test as a line of
- * JSON. The clients of the tests connect to a gateway if the variable PEERS_GATEWAYS is set.
+ * Runs tests of JUnit (class:CLASS or method:CLASS#METHOD), those that fail a second time, and prints each outcome as a
+ * line of JSON. The clients of the tests connect to a gateway if the variable PEERS_GATEWAYS is set.
  */
 public final class Run implements TestExecutionListener {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -24,28 +25,31 @@ public final class Run implements TestExecutionListener {
         TestExecutionResult.Status.FAILED, "failed",
         TestExecutionResult.Status.ABORTED, "skipped");
 
-    private TestPlan plan;
+    private final List<DiscoverySelector> failing = new ArrayList<>();
 
     public static void main(String[] selected) {
-        var request = LauncherDiscoveryRequestBuilder.request()
-            .selectors(Stream.of(selected)
-                .map(name -> name.contains("#") ? DiscoverySelectors.selectMethod(name) : DiscoverySelectors.selectClass(name))
-                .toList())
-            .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true")
-            .configurationParameter(LauncherConstants.CAPTURE_STDOUT_PROPERTY_NAME, "true")
-            .build();
-        LauncherFactory.create().execute(request, new Run());
+        Run first = new Run();
+        first.execute(DiscoverySelectors.parseAll(selected).toList());
+        new Run().execute(first.failing);
         System.exit(0); // threads of brokers may be left
     }
 
-    @Override
-    public void testPlanExecutionStarted(TestPlan started) {
-        plan = started;
+    private void execute(List<? extends DiscoverySelector> selected) {
+        var request = LauncherDiscoveryRequestBuilder.request()
+            .selectors(selected)
+            .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true")
+            .configurationParameter("junit.jupiter.execution.timeout.default", "300 s")
+            .configurationParameter(LauncherConstants.CAPTURE_STDOUT_PROPERTY_NAME, "true")
+            .build();
+        LauncherFactory.create().execute(request, this);
     }
 
     @Override
     public void executionFinished(TestIdentifier test, TestExecutionResult result) {
         boolean failed = result.getStatus() != TestExecutionResult.Status.SUCCESSFUL;
+        if (test.isTest() && result.getStatus() == TestExecutionResult.Status.FAILED) {
+            failing.add(DiscoverySelectors.selectUniqueId(test.getUniqueIdObject()));
+        }
         if (test.isTest() || failed) {
             print(test, WORDS.get(result.getStatus()), result.getThrowable().map(String::valueOf).orElse(""));
         }
