@@ -103,7 +103,7 @@ class FrameStream:
     def pass_on(self) -> bytes:
         """Start to forward the next frame; return the bytes that have arrived, including its length field."""
         end = _INT.size + (self.length or 0)
-        passed = bytes(self._buffer[:end])
+        passed = bytes(memoryview(self._buffer)[:end])
         del self._buffer[:end]
         self.taken += 1
         self._passing, self._discards = end - len(passed), False

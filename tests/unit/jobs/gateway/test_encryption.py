@@ -322,5 +322,5 @@ def test_connections_over_tls_share_one_buffer_and_no_data(certificates, monkeyp
 
     monkeypatch.setattr(buffers, "_MAX_WIDE", 2)
     first, *others = asyncio.run(echoed())
-    assert len(first) == 64 * 1024
+    assert len(first) == 128 * 1024
     assert all(other is first for other in others)
