@@ -12,14 +12,16 @@ from tests.support.waiting import until
 
 SERVER = CHECKOUT / ".moto" / "bin" / "moto_server"
 
-_ONE_CONTINUE = """
+_PROGRAM = """
 from moto.server import main
 from werkzeug.serving import WSGIRequestHandler
 WSGIRequestHandler.handle_expect_100 = lambda handler: True
+WSGIRequestHandler.log_request = lambda handler, code, *_: handler.log(
+    "info", '"%s" %s "%s"', handler.requestline, code, handler.headers.get("User-Agent"))
 main()
 """
 """The server, without one of the two answers that Werkzeug and Python give to `Expect: 100-continue`: now and then, the
-AWS SDK takes the second one for the answer to the upload (getmoto/moto#9975)."""
+AWS SDK takes the second one for the answer to the upload (getmoto/moto#9975). It logs who has sent a request."""
 
 BUCKET = "quotas"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "the-key", "AWS_SECRET_ACCESS_KEY": "the-secret"}
@@ -42,7 +44,7 @@ def s3_server(log):
     """Run a server with an empty bucket inside the block."""
     need(SERVER.exists(), "no S3 server; make test-integration installs it")
     with log.open("wb") as output:
-        command = [str(SERVER.with_name("python")), "-c", _ONE_CONTINUE, "-H", "127.0.0.1", "-p", "0"]
+        command = [str(SERVER.with_name("python")), "-c", _PROGRAM, "-H", "127.0.0.1", "-p", "0"]
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         match = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))

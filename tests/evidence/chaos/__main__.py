@@ -1,7 +1,7 @@
 """Disturb jobs while requests flow, and check that nothing is lost, duplicated or changed: `make chaos`."""
 
-import time
 from dataclasses import dataclass
+from operator import or_
 from pathlib import Path
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
@@ -15,7 +15,8 @@ from tests.evidence.chaos.store import run_store
 from tests.evidence.chaos.surroundings import disturb
 from tests.evidence.chaos.traffic import Traffic
 from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS
-from tests.evidence.command import run
+from tests.evidence.chaos.writers import WITHOUT_LEASE, WrittenFiles, without_lease
+from tests.evidence.command import Sections, run
 from tests.evidence.machine import versions
 from tests.support.deployment import make_deployment
 
@@ -45,13 +46,13 @@ class Size:
 
 
 FULL = Size(EACH, rounds=2, kills=100, broker_rounds=3, store_kills=20, client_kills=20, fill_seconds=240.0)
-SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=1, client_kills=1, fill_seconds=5.0)
+SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=2, client_kills=1, fill_seconds=5.0)
 
 
 def _play(options, folder, notify):
-    began, size = time.monotonic(), SMOKE if options.smoke else FULL
+    size = SMOKE if options.smoke else FULL
     results = {name: SECTIONS[name](folder / name, size, notify) for name in options.only or SECTIONS}
-    return {"minutes": round((time.monotonic() - began) / 60), "versions": versions(), **results}
+    return {"versions": versions(), **results}
 
 
 def _brokers(folder, size, notify):
@@ -65,13 +66,16 @@ def _brokers(folder, size, notify):
 
 
 def _store(folder, size, notify):
-    tally, verdict = run_store(folder, size.store_kills, RATE, notify)
+    tally, verdict, files = run_store(folder, size.store_kills, RATE, notify)
     return {
         "while_starting": tally.starting,
         "after_a_batch": tally.running,
+        "standing_by": tally.standing_by,
         "compactions": tally.compactions,
         "start_seconds": _median(tally.starts),
-        **_checked(verdict, BROKER_CHECKS),
+        "takeover_seconds": _median(tally.takeovers),
+        **_writers(verdict, *files),
+        **_checked(verdict, (*BROKER_CHECKS, WITHOUT_LEASE)),
     }
 
 
@@ -96,8 +100,9 @@ def _job(folder, size, notify):
     log = folder / "jobs.log"
     with embedded_broker(settings, port=0) as broker:
         settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
-        with Traffic.flowing(settings, RATE):
-            killer = Killer(settings, log, notify)
+        files = WrittenFiles(settings.storage.url)
+        with Traffic.flowing(settings, RATE), files.watching():
+            killer = Killer(settings, log, notify, files)
             try:
                 kill_all(killer, size.kinds, size.rounds, size.kills)
             finally:
@@ -108,11 +113,14 @@ def _job(folder, size, notify):
         "kills": tally.kills,
         "at_steps": tally.at_steps,
         "at_random": tally.random,
+        "standing_by": tally.standing_by,
         "parts": [{"killed": part.value, "outcome": outcome} for part, outcome in tally.parts.items()],
         "start_seconds": _median(tally.starts),
+        "takeover_seconds": _median(tally.takeovers),
         "steps": _by_step(Step, tally.steps, tally.missed),
         "audit_steps": _by_step(AuditStep, tally.audit_steps, tally.missed),
-        **_checked(verdict, CHECKS),
+        **_writers(verdict, files.writes, files.claims),
+        **_checked(verdict, (*CHECKS, WITHOUT_LEASE)),
     }
     never = ", ".join(step.value for step in tally.never)
     assert not never or size is not FULL, f"no kill has hit: {never}; run it again"
@@ -124,6 +132,13 @@ def _surroundings(folder, size, notify):
     fills, stops, outage, wrong = disturb(folder, notify, size.fill_seconds)
     assert not wrong, "; ".join(wrong)
     return {"fills": fills, "exits": stops, "outage_seconds": outage, "wrong": 0}
+
+
+def _writers(verdict, writes, claims):
+    """Check the writers of the files of checkpoints, and return the figures."""
+    for write in without_lease(writes, claims):
+        verdict.note(WITHOUT_LEASE, write)
+    return {"claims": len(claims), "writes": len(writes)}
 
 
 def _checked(verdict, checks):
@@ -158,4 +173,4 @@ SECTIONS = {
 
 
 if __name__ == "__main__":
-    run("chaos", _play, PAGE, SECTIONS)
+    run("chaos", _play, PAGE, Sections(SECTIONS, or_))

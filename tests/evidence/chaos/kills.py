@@ -1,8 +1,10 @@
-"""Kills of a job, each followed by a restart."""
+"""Kills of a job, each followed by a restart, or by a standby that takes over."""
 
+import itertools
 import random
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -36,6 +38,8 @@ class Tally:
 
     random: int = 0
     at_steps: int = 0
+    standing_by: int = 0
+    """Kills of a job that had a standby."""
     missed: Counter = field(default_factory=Counter)
     """Steps that did not occur within the time."""
     steps: Counter = field(default_factory=Counter)
@@ -43,6 +47,8 @@ class Tally:
     parts: dict = field(default_factory=dict)
     starts: list = field(default_factory=list)
     """Times from a start to the first committed batch, seconds."""
+    takeovers: list = field(default_factory=list)
+    """Times from a kill to the first committed batch of a standby that was ready, seconds."""
 
     @property
     def never(self):
@@ -56,14 +62,17 @@ class Tally:
 
 
 class Killer:
-    """Runs a job on a deployment and kills it."""
+    """Runs a job on a deployment and kills it; in every second kill a standby takes over."""
 
-    def __init__(self, settings, log, notify):
+    def __init__(self, settings, log, notify, files):
         """Start the job."""
         self.tally = Tally()
         self._settings = settings
         self._log = log
         self._notify = notify
+        self._files = files
+        self._standby = None
+        self._turns = itertools.cycle((True, False))
         self._random = random.Random(599)
         self._watch = Watch(settings)
         self._start(with_audit=False)
@@ -72,12 +81,13 @@ class Killer:
         """Replace the job by one that does the audit as well."""
         if not self._job.with_audit:
             self.tally.random += 1
-            self._kill("before the audit joins")
-            self._start(with_audit=True)
+            self._kill("before the audit joins", with_audit=True)
 
     def kill_at(self, step):
         """Kill the job at a step, or at any step if that one does not occur within some time."""
         self._await_running()
+        if next(self._turns):
+            self._stand_by()
         deadline = time.monotonic() + _HUNT_SECONDS
         while not self._frozen_at(step) and time.monotonic() < deadline:
             self._job.thaw()
@@ -85,7 +95,6 @@ class Killer:
         self.tally.at_steps += 1
         if step not in self._kill(f"wanted: {step.value}"):
             self.tally.missed[step] += 1
-        self._start(self._job.with_audit)
 
     def _frozen_at(self, step):
         """Freeze the job if it seems to be at a step, and check closely."""
@@ -96,15 +105,15 @@ class Killer:
         return self._watch.at(step)
 
     def kill_at_random(self):
-        """Kill the job at a random moment, sometimes while it starts."""
-        if self._random.random() < _STARTING_SHARE:
-            time.sleep(self._random.uniform(0, _STARTING_SECONDS))
-        else:
+        """Kill the job at a random moment, sometimes while it or its standby starts."""
+        starting, has_standby = self._random.random() < _STARTING_SHARE, next(self._turns)
+        if has_standby or not starting:
             self._await_running()
-            time.sleep(self._random.uniform(0, _RUNNING_SECONDS))
+        if has_standby:
+            self._stand_by(ready=not starting)
+        time.sleep(self._random.uniform(0, _STARTING_SECONDS if starting else _RUNNING_SECONDS))
         self.tally.random += 1
         self._kill("at random")
-        self._start(self._job.with_audit)
 
     def kill_part(self, part):
         """Kill a part of the job, which must continue, or exit and continue after a restart."""
@@ -134,25 +143,47 @@ class Killer:
 
     def stop(self):
         """Kill the job for the last time."""
-        self._job.kill()
+        for job in (self._standby, self._job):  # the standby first: it would take over
+            if job:
+                job.kill()
         self._watch.close()
 
-    def _kill(self, why):
-        """Kill the whole job, and return the steps that it was at."""
-        self._running.kill()
-        hit = [self._watch.enforce_step()]
-        self.tally.steps[hit[0]] += 1
-        if self._job.with_audit:
-            hit.append(self._watch.audit_step())
-            self.tally.audit_steps[hit[1]] += 1
-        self._notify(f"{why}; hit: {'; audit: '.join(step.value for step in hit)}")
+    def _kill(self, why, *, with_audit=False):
+        """Kill the whole job, and return the steps that it was at; it is started again unless a standby takes over."""
+        # What the standby writes must not count as the killed job's.
+        with self._standby.paused_driver() if self._standby else nullcontext():
+            self._running.kill()
+            hit = [self._watch.enforce_step()]
+            self.tally.steps[hit[0]] += 1
+            if self._job.with_audit:
+                hit.append(self._watch.audit_step())
+                self.tally.audit_steps[hit[1]] += 1
+            how = ", with a standby" if self._standby else ""
+            self._notify(f"{why}{how}; hit: {'; audit: '.join(step.value for step in hit)}")
+            self._start(with_audit or self._job.with_audit)
         return hit
 
     def _start(self, with_audit):
-        """Start the job; later writes are this process's."""
+        """Start the job, unless a standby takes over; later writes are this process's."""
         self._watch.begin()
-        self._job = Job(self._settings, self._log, *JOB_OPTIONS, with_audit=with_audit)
+        self._files.look()
+        if self._standby:
+            self._job, self._standby = self._standby, None
+        else:
+            self._job, self._times = self._new_job(with_audit), self.tally.starts
         self._started, self._first = time.monotonic(), self._watch.batches[0]
+
+    def _stand_by(self, *, ready=True):
+        """Start a standby, and wait until it is ready to take over, unless it is to take over while it starts."""
+        self._standby = self._new_job(self._job.with_audit)
+        self._times = self.tally.takeovers if ready else []
+        self.tally.standing_by += 1
+        if ready:
+            self._standby.await_standing_by(START_SECONDS)
+
+    def _new_job(self, with_audit):
+        group = next(self._files.groups)
+        return Job(self._settings, self._log, *JOB_OPTIONS, with_audit=with_audit, group=group)
 
     def _await_running(self):
         """Wait until this process has committed a batch."""
@@ -162,7 +193,7 @@ class Killer:
 
         if not running():
             self._until(running, "no batch")
-            self.tally.starts.append(time.monotonic() - self._started)
+            self._times.append(time.monotonic() - self._started)
 
     def _until(self, condition, missing):
         """Wait for a condition; show the job's output if it does not come."""

@@ -11,6 +11,7 @@ from tests.support.programs import (
     child_processes,
     command_line,
     command_words,
+    paused,
     process_state,
     thread_states,
 )
@@ -24,8 +25,8 @@ _CONSTANTS = {"jobs.audit.query._MAX_RECORDS": 2000}
 class Job:
     """`mutation-quota enforce`, with or without the audit in the same process, so that a kill hits both."""
 
-    def __init__(self, settings, log, *options, with_audit):
-        """Start the job."""
+    def __init__(self, settings, log, *options, with_audit, group=None):
+        """Start the job. `group` is the group of its processes, and so of the files that they write."""
         own = [f"storage.root={settings.storage.root}", "spark.master=local[2]", f"enforce.with_audit={with_audit}"]
         own.append(f"enforce.state_partitions={settings.enforce.state_partitions}")
         command = command_line("enforce", *as_options(settings, *own), *options, constants=_CONSTANTS)
@@ -36,7 +37,12 @@ class Job:
         self._began = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
             self._driver = subprocess.Popen(
-                command, stdout=output, stderr=output, env=os.environ | SPARK_ENVIRONMENT, start_new_session=True
+                command,
+                stdout=output,
+                stderr=output,
+                env=os.environ | SPARK_ENVIRONMENT,
+                start_new_session=True,
+                group=group,
             )
 
     @property
@@ -50,6 +56,19 @@ class Job:
         with self._log.open("rb") as log:
             log.seek(self._began)
             return log.read().decode(errors="replace")
+
+    def await_standing_by(self, seconds):
+        """Wait until it is ready to take over from the job that holds the lease."""
+
+        def is_ready():
+            assert self.exit_code is None, f"the standby ended by itself:\n{self.output[-3000:]}"
+            return "ready to take over" in self.output
+
+        until(is_ready, seconds)
+
+    def paused_driver(self):
+        """Return a context in which its driver is stopped, so that it does not take over."""
+        return paused(self._driver.pid)
 
     @property
     def jvm(self):

@@ -19,18 +19,22 @@ _FINISH_SECONDS = 500.0
 def kill_all(killer, kinds, rounds, kills):
     """Kill the job at each step, each part of it alone, and at random moments.
 
+    The rounds of a step follow one another, so that it is hit with a standby and without.
+
     Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
     """
     steps, parts, audit_steps = kinds
-    for step in steps * rounds:
-        killer.kill_at(step)
+    for step in steps:
+        for _ in range(rounds):
+            killer.kill_at(step)
     for part in parts:
         killer.kill_part(part)
     for _ in range(kills - kills // 2):
         killer.kill_at_random()
     killer.with_audit()
-    for step in audit_steps * rounds:
-        killer.kill_at(step)
+    for step in audit_steps:
+        for _ in range(rounds):
+            killer.kill_at(step)
     for _ in range(kills // 2):
         killer.kill_at_random()
 

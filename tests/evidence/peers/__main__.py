@@ -21,7 +21,7 @@ from jobs.sandbox.broker import Broker
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.wire.schemas import read_release
-from tests.evidence.command import Notify, run
+from tests.evidence.command import Notify, Sections, run
 from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.evidence.peers.gateways import Gateways, serving
 from tests.evidence.peers.suites import (
@@ -206,4 +206,4 @@ def _word(outcome: str) -> str:
 
 
 if __name__ == "__main__":
-    run("peers", on_ground(_play), PAGE, sections=SUITES)
+    run("peers", on_ground(_play), PAGE, Sections(SUITES))

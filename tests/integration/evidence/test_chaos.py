@@ -28,11 +28,11 @@ def results():
 
 
 def test_each_kind_of_failure_happened_once(results):
-    """Of the job at a step of either query, of its workers, at random, and when the audit joined."""
+    """Of the job at a step of either query with a standby, of its workers, at random, and when the audit joined."""
     assert set(SECTIONS) < set(results)
-    assert results["job"]["kills"] == 5
+    assert (results["job"]["kills"], results["job"]["standing_by"]) == (5, 2)
     assert [failure["count"] for failure in results["brokers"]["failures"]] == [1, 0, 1]
-    assert results["store"]["while_starting"] + results["store"]["after_a_batch"] == 1
+    assert (results["store"]["after_a_batch"], results["store"]["standing_by"]) == (2, 1)
     assert results["surroundings"]["fills"] > 0
 
 

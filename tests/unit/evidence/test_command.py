@@ -1,6 +1,8 @@
-"""A program of the evidence writes a page only of a whole run that found nothing wrong."""
+"""A program of the evidence writes a page only of runs that found nothing wrong."""
 
 import json
+import operator
+import re
 import signal
 import sys
 
@@ -19,7 +21,7 @@ def played(monkeypatch, tmp_path):
     template = tmp_path / "page.md.in"
     template.write_text(TEMPLATE)
 
-    def _played(results, *options):
+    def _played(results, *options, merge=None):
         def play(*_):
             if isinstance(results, BaseException):
                 raise results
@@ -27,7 +29,7 @@ def played(monkeypatch, tmp_path):
 
         monkeypatch.setattr(sys, "argv", ["chaos", *options])
         try:
-            command.run("chaos", play, template, ["job", "brokers"])
+            command.run("chaos", play, template, command.Sections(["job", "brokers"], merge))
         except SystemExit as ended:
             return ended.code
         return 0
@@ -59,8 +61,25 @@ def test_a_run_that_fails_writes_no_page(played, tmp_path, results, message):
 @pytest.mark.parametrize("part", [["--smoke"], ["--only", "job"]])
 def test_a_part_of_a_run_is_not_for_a_page(played, tmp_path, part, capsys):
     assert played({"kills": 3}, "--out", str(tmp_path / "docs"), *part) == 2
-    assert "--out writes the page of a whole run" in capsys.readouterr().err
+    assert "--out writes " in capsys.readouterr().err
     assert played({"kills": 3}, *part) == 0
+
+
+def test_sections_of_a_later_run_replace_theirs_on_a_page_with_their_own_day_and_commit(played, tmp_path, monkeypatch):
+    page, commits = tmp_path / "chaos.json", iter(["6355cb84", "64418d57"])
+    monkeypatch.setattr(command, "_this_run", lambda: {"commit": next(commits)})
+    assert played({"kills": 3, "job": 3, "brokers": 9}, "--out", str(tmp_path), merge=operator.or_) == 0
+    assert played({"kills": 4, "job": 4}, "--only", "job", "--out", str(tmp_path), merge=operator.or_) == 0
+    runs = {"job": {"commit": "64418d57", "minutes": 0}, "brokers": {"commit": "6355cb84", "minutes": 0}}
+    assert json.loads(page.read_text()) == {"kills": 4, "job": 4, "brokers": 9, "runs": runs}
+    assert (tmp_path / "chaos.md").read_text() == "4 kills"
+
+
+def test_a_run_is_identified_by_its_day_and_its_commit(played, capsys):
+    assert played({}, merge=operator.or_) == 0
+    run = json.loads(capsys.readouterr().out)["runs"]["job"]
+    assert re.fullmatch(r"2\d{3}-\d\d-\d\d", run["date"])
+    assert run["commit"] is None or re.fullmatch("[0-9a-f]{7,40}(-dirty)?", run["commit"])
 
 
 def test_a_section_that_the_program_does_not_have_is_rejected(played, capsys):

@@ -1,11 +1,11 @@
 """Latency, throughput, starts and the decision, each with its limit: `make bench`."""
 
-import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from quota.errors import MutationQuotaError
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, broker, ground
 from tests.evidence.bench.performance.sections.decision import decisions, share
@@ -13,7 +13,7 @@ from tests.evidence.bench.performance.sections.latency import latency
 from tests.evidence.bench.performance.sections.start import start
 from tests.evidence.bench.performance.sections.throughput import ENFORCE, throughput
 from tests.evidence.bench.performance.size import FULL, SMOKE, Size
-from tests.evidence.command import Notify, run
+from tests.evidence.command import Notify, Sections, run
 from tests.evidence.machine import load, machine
 
 PAGE = Path(__file__).with_name("page.md.in")
@@ -21,26 +21,31 @@ _QUIET_LOAD = 0.7
 
 
 def _play(options: Namespace, _: Path, notify: Notify) -> dict[str, Any]:
-    began = time.monotonic()
     if load() > _QUIET_LOAD:
         notify(f"other programs use this machine (load {load():.1f}): ratios will be noisy")
-    size = SMOKE if options.smoke else FULL
-    return _results(list(_measured(size, options.only or ALL, notify)), time.monotonic() - began)
+    size, wanted = SMOKE if options.smoke else FULL, options.only or ALL
+    if options.out and len({DECISION, THROUGHPUT} & set(wanted)) == 1:
+        raise MutationQuotaError(f"--out takes {DECISION} and {THROUGHPUT} of one run: the page has their quotient")
+    return _results(list(_measured(size, wanted, notify)))
 
 
-def _results(figures: Sequence[Figure], seconds: float) -> dict[str, Any]:
+def _results(figures: Sequence[Figure]) -> dict[str, Any]:
     """Return what was measured, as it is printed and stored."""
     figures = [*figures, *share(figures, f"{ENFORCE}, 1,000 active keys")]
     sections: dict[str, list[Any]] = {}
     for figure in figures:
         sections.setdefault(figure.section, []).append(figure.as_json())
-    goals = [figure.is_met for figure in figures if figure.is_met is not None]
-    return {
-        "minutes": round(seconds / 60, 1),
-        "on": machine(),
-        "goals": {"met": sum(goals), "count": len(goals)},
-        "sections": sections,
-    }
+    return {"on": machine(), "goals": _goals(sections), "sections": sections}
+
+
+def _goals(sections: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    met = [figure["is_met"] for figures in sections.values() for figure in figures if figure["is_met"] is not None]
+    return {"met": sum(met), "count": len(met)}
+
+
+def _merged(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    sections = earlier["sections"] | later["sections"]
+    return later | {"goals": _goals(sections), "sections": sections}
 
 
 def _measured(size: Size, wanted: Sequence[str], notify: Notify) -> Iterator[Figure]:
@@ -60,10 +65,11 @@ def _measured(size: Size, wanted: Sequence[str], notify: Notify) -> Iterator[Fig
 DECISION, START = "decision", "start"
 """Sections without a session: the first needs none, the other starts its own processes."""
 
-IN_SESSION: dict[str, Callable[[Ground, Size], list[Figure]]] = {"latency": latency, "throughput": throughput}
+THROUGHPUT = "throughput"
+IN_SESSION: dict[str, Callable[[Ground, Size], list[Figure]]] = {"latency": latency, THROUGHPUT: throughput}
 
 ALL = [DECISION, START, *IN_SESSION]
 
 
 if __name__ == "__main__":
-    run("performance", _play, PAGE, ALL)
+    run("performance", _play, PAGE, Sections(ALL, _merged))
