@@ -8,7 +8,7 @@ import pytest
 from jobs.sandbox.broker import JAVA_OPTIONS
 from jobs.storage.files import DeploymentSession
 from tests.evidence.gateway.conformance import __main__ as conformance
-from tests.evidence.gateway.conformance.overload import measure_beside_debt
+from tests.evidence.gateway.conformance.overload import measure_beside_debt, measure_reconnecting
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides
 from tests.evidence.gateway.cost import __main__ as cost
 from tests.evidence.gateway.cost.size import SMOKE
@@ -43,6 +43,7 @@ def test_clients_see_the_same_at_the_gateway_and_at_a_broker(where, spark):
     with query_of(DeploymentSession.on(spark, settings)) as query, sides(where, settings, query) as pair:
         results = conformance.play_all(pair, conformance.OFFLINE, settings, print, conformance.SMOKE_SLOW)
         beside_debt = measure_beside_debt(pair, conformance.SMOKE_SECONDS)
+        strict, permissive = measure_reconnecting(pair, conformance.SMOKE_SECONDS)
 
     assert results["missing"] == {}
     assert results["wrong"] == [], "\n".join(results["wrong"])
@@ -51,6 +52,8 @@ def test_clients_see_the_same_at_the_gateway_and_at_a_broker(where, spark):
     assert {row["difference"] for row in results["differences"]} <= listed_differences()
     assert len(beside_debt) == 4
     assert max(row["ratio"] for row in beside_debt) < TOO_FAR
+    assert (strict["broker"], strict["gateway"]) == (1, 1)
+    assert permissive["gateway"] in {1, 2}  # the second one is held
 
 
 def listed_differences():

@@ -24,7 +24,7 @@ from tests.evidence.gateway.conformance.executables import (
 )
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE
 from tests.evidence.gateway.conformance.librdkafka import LIBRDKAFKA
-from tests.evidence.gateway.conformance.overload import measure_beside_debt
+from tests.evidence.gateway.conformance.overload import measure_beside_debt, measure_reconnecting
 from tests.evidence.gateway.conformance.program import Observation, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
 from tests.evidence.gateway.ground import Ground, enforcing, on_ground
@@ -41,6 +41,8 @@ SMOKE_SLOW = 1.5
 SMOKE_SECONDS = 0.5
 _LOAD_SECONDS = 10.0
 """How long an honest client is measured beside each load on each side."""
+_ANEW_SECONDS = 30.0
+"""How long clients that connect for each request are measured."""
 
 _ALL = Program("all programs", users=0)
 _SETTLE_SECONDS = 20
@@ -53,6 +55,8 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
         outcome = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
         notify("measuring an honest client beside one in debt")
         outcome["beside_debt"] = measure_beside_debt(pair, SMOKE_SECONDS if options.smoke else _LOAD_SECONDS)
+        notify("measuring clients that connect for each request")
+        outcome["reconnecting"] = measure_reconnecting(pair, SMOKE_SECONDS if options.smoke else _ANEW_SECONDS)
     if not options.smoke:
         outcome["wrong"] += [f"{name}: {why}" for name, why in outcome["missing"].items()]
     return outcome

@@ -1,7 +1,7 @@
-"""An honest client's creations at the broker beside the growths of a client in debt, at the broker or at the gateway.
+"""Clients in debt that ignore their throttle times: they connect again, at the broker or at the gateway.
 
-The client in debt ignores its throttle times: it connects again. Its quota protects the controller only if the
-controller does not place the partitions of its requests.
+Their quota protects the controller only if the controller does not place the partitions of their requests, and limits
+them only if a new connection does not end their debt.
 """
 
 import statistics
@@ -18,6 +18,7 @@ from tests.evidence.gateway.conformance.sides import NUMBERED, Side, Sides
 from tests.evidence.gateway.ground import password_of
 from tests.evidence.gateway.requests import Request, create, grow
 from tests.support.wire.requests import topic as new_topic
+from tests.support.wire_client import Message
 
 _CONNECTIONS = 8
 _TOPICS = 10
@@ -27,7 +28,9 @@ _PAUSE_SECONDS = 0.1
 _LOAD_PAUSE_SECONDS = 0.2
 """Between two connections of the client in debt: a broker keeps the descriptor of each until its mute ends."""
 _USER = NUMBERED - 20
-"""The user of each side who is in debt; no program takes it."""
+"""The user of each side who is in debt; no program takes it, nor those before it."""
+_CLIENTS = (("strict: CreateTopics v7", 7, _USER - 1), ("permissive: CreateTopics v4", 4, _USER - 2))
+_PARTITIONS = 10
 
 
 def measure_beside_debt(pair: Sides, seconds: float) -> list[dict[str, Any]]:
@@ -95,9 +98,34 @@ def _creations(pair: Sides, side: Side, load: Request | None, seconds: float) ->
     return times
 
 
-def _send(pair: Sides, side: Side, request: Request) -> None:
-    """Send a request of the client in debt, on a connection of its own."""
-    user = side.user(_USER)
+def measure_reconnecting(pair: Sides, seconds: float) -> list[dict[str, Any]]:
+    """Return a row for each kind of client: the topics that it creates on each side, each on a new connection."""
+    with ThreadPoolExecutor(2 * len(_CLIENTS)) as pool:
+        made = [
+            (name, [pool.submit(_create_topics, pair, side, version, user, seconds) for side in pair.both])
+            for name, version, user in _CLIENTS
+        ]
+        rows = [(name, *(future.result() for future in futures)) for name, futures in made]
+    pair.check()
+    return [{"client": name, "broker": broker, "gateway": gateway} for name, broker, gateway in rows]
+
+
+def _create_topics(pair: Sides, side: Side, version: int, user: int, seconds: float) -> int:
+    """Create topics for a time, and return their number."""
+    made, ends_at = 0, time.monotonic() + seconds
+    for number in count():
+        if number and time.monotonic() > ends_at:
+            break
+        topic = new_topic(side.topic(f"anew-{version}-{number}"), _PARTITIONS)
+        (result,) = _send(pair, side, create("anew", version, topic), user)["topics"]
+        made += not result["errorCode"]
+        time.sleep(_PAUSE_SECONDS)
+    return made
+
+
+def _send(pair: Sides, side: Side, request: Request, number: int = _USER) -> Message:
+    """Send a request of a client in debt, on a connection of its own, and return the response."""
+    user = side.user(number)
     with pair.ground.connect(side.port) as client:
         client.authenticate(user, password_of(user))
-        request.call(client)
+        return request.call(client)
