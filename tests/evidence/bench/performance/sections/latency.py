@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -11,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.spark.session import jvm_pid
 from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
@@ -19,6 +21,7 @@ from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THR
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.percentiles import percentile
 from tests.support.deployment import with_sections
+from tests.support.programs import session_seconds
 from tests.support.waiting import until
 
 USERS = 50
@@ -57,6 +60,8 @@ class _Load:
     latencies: list[float]
     phases: dict[str, float]
     """Medians of its latest batches."""
+    cores: float
+    """Processor time of Spark's JVM and its Python workers, seconds a second."""
 
 
 def latency(ground: Ground, size: Size) -> list[Figure]:
@@ -74,7 +79,7 @@ def latency(ground: Ground, size: Size) -> list[Figure]:
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     compared = [(PASS_THROUGH, rate) for rate in size.rates] + [(side, LIMIT_RATE) for side in (EMPTY, *_TUNED)]
     latencies = [_figure(taken, *pair, rank) for pair in compared for rank in PERCENTILES]
-    return [*latencies, *_phases(taken)]
+    return [*latencies, _processors(taken, min(size.rates)), *_phases(taken)]
 
 
 def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, rank: int) -> Figure:
@@ -91,6 +96,11 @@ def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
         runs, limits = (tuple(run.phases[phase] for run in taken[LIMIT_RATE, side]) for side in (ENFORCE, EMPTY))
         figures.append(Figure("batch", f"{phase} of enforce", "ms", runs, EMPTY, limits))
     return figures
+
+
+def _processors(taken: dict[tuple[float, str], list[_Load]], rate: float) -> Figure:
+    runs, limits = (tuple(run.cores for run in taken[rate, side]) for side in (ENFORCE, PASS_THROUGH))
+    return Figure("latency", f"processor time at {rate:g} requests/s", "cores", runs, PASS_THROUGH, limits)
 
 
 def _auditing_always(ground: Ground) -> Ground:
@@ -115,11 +125,13 @@ def _measured(
     """Return what a side shows at each rate, one after another."""
     settings = ground.deployment("latency")
     queries = start(DeploymentSession.on(ground.spark, settings))
-    measured = {}
+    measured, jvm = {}, jvm_pid(ground.spark)
     try:
         for rate in rates:
+            began, used = time.monotonic(), session_seconds(jvm)
             latencies = load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted)
-            measured[rate] = _Load(latencies, until(lambda: _phase_medians(queries[0])))
+            cores = (session_seconds(jvm) - used) / (time.monotonic() - began)
+            measured[rate] = _Load(latencies, until(lambda: _phase_medians(queries[0])), cores)
     finally:
         for query in queries:
             query.stop()
