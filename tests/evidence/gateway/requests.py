@@ -53,7 +53,6 @@ def delete(name: str, version: int, *topics: str | bytes) -> Request:
     return Request(name, DELETE, version, by_names if version <= _LAST_BY_NAMES else deletion(*topics))
 
 
-def metadata(name: str, *names: str, auto_create: bool = False) -> Request:
+def metadata(name: str, *names: str) -> Request:
     """Return a Metadata request; without names it requests no topic."""
-    message = metadata_of(*names) | {"allowAutoTopicCreation": auto_create}
-    return Request(name, METADATA, METADATA_VERSION, message)
+    return Request(name, METADATA, METADATA_VERSION, metadata_of(*names))

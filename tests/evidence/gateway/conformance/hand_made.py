@@ -44,17 +44,11 @@ _OFFERS = {
     88: "StreamsGroupHeartbeat",
 }
 """Names of the APIs whose versions are shown, by key: those whose old or new versions the gateway has to translate."""
-_CREATED_SECONDS = {"direct": 60, "gateway": 6}
-"""How long to wait for a topic to be created, by side: brokers of a busy machine may take a while."""
 
-_CREATED_BY_BROKERS = "topics that brokers create by themselves for clients (Metadata requests, KIP-1071)"
 _VALIDATE_ONLY = "`validate_only` through the gateway"
 
 DIFFERENCES = {
     ("validate growing", _ALONE): Difference(_VALIDATE_ONLY, "odd-present: ok", "odd-present: ok", throttle=True),
-    ("a topic that brokers may create", "Metadata, a while after"): Difference(
-        _CREATED_BY_BROKERS, "odd-automatic: 1 partitions", "odd-automatic: 0 partitions"
-    ),
 }
 
 
@@ -74,14 +68,14 @@ def _cases(pair: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
 
         return play
 
-    special = [_by_id, _pipelined, _automatic, _short_lived, _offered]
+    special = [_by_id, _pipelined, _short_lived, _offered]
     return [authenticated(case) for case in (*versions, *odd, *special)]
 
 
 def _topics() -> dict[str, int]:
     """Return the topics that are grown and deleted, with the numbers of their partitions."""
     topics = {"raw-by-id-a": 11, "raw-by-id-b": 3, "pipelined-grown": 1, "pipelined-deleted": 2}
-    topics |= {"odd-present": 1, "odd-deleted": 1}
+    topics |= {"odd-present": 1}
     for key, version in VERSIONS:
         counts = {GROW: (1, 1), DELETE: (11, 3)}.get(key, ())
         topics |= {f"{_NAMES[key]}-v{version}-{part}": count for part, count in zip("ab", counts, strict=False)}
@@ -137,11 +131,8 @@ def _pipelined(client: WireClient, side: Side) -> list[Observation]:
 
 def _odd(side: Side) -> list[Request]:
     present = side.topic("odd-present")
-    own = [{"partitionIndex": 0, "brokerIds": [1]}, {"partitionIndex": 1, "brokerIds": [1]}]
     return [
         create("create nothing", 7),
-        create("an assignment", 7, new_topic(side.topic("odd-own"), -1, -1, assignments=own)),
-        create("defaults", 5, new_topic(side.topic("odd-c"), -1, -1)),
         create("defaults, in a version without them", 2, new_topic(side.topic("odd-d"), -1, -1)),
         create("a time limit of 0", 7, new_topic(side.topic("odd-e"), 1)).with_fields(timeoutMs=0),
         create("validate only", 4, new_topic(side.topic("odd-f"), 1)).with_fields(validateOnly=True),
@@ -150,20 +141,7 @@ def _odd(side: Side) -> list[Request]:
         delete("delete one twice", 6, present, present),
         delete("delete by a null name and no id", 6, NO_ID),
         delete("delete nothing", 6),
-        delete("delete", 4, side.topic("odd-deleted")),
     ]
-
-
-def _automatic(client: WireClient, side: Side) -> list[Observation]:
-    """Request a missing topic that may be created automatically, until it exists or the time is over."""
-    case, name = "a topic that brokers may create", side.topic("odd-automatic")
-    first = ask(client, side, case, metadata("Metadata that allows to create it", name, auto_create=True))
-    deadline = time.monotonic() + _CREATED_SECONDS[side.name]
-    while True:
-        again = ask(client, side, case, metadata("Metadata, a while after", name))
-        if "1 part" in again.seen or time.monotonic() > deadline:
-            return [first, again]
-        time.sleep(0.1)
 
 
 def _short_lived(client: WireClient, side: Side) -> list[Observation]:
@@ -203,11 +181,10 @@ def _offered(client: WireClient, _: Side) -> list[Observation]:
 
 HAND_MADE = Program(
     "hand-made requests",
-    users=33,
+    users=29,
     play=on_both(_cases),
     topics=_topics(),
     differences=DIFFERENCES,
-    differing_topics=("odd-automatic",),
 )
 
 
