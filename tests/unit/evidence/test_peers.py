@@ -1,7 +1,9 @@
 """The verdict on foreign tests: what passes at the broker passes at the gateway, or has its reason."""
 
+import sys
+
 from tests.evidence.peers.__main__ import REASONS, WHOLE, results
-from tests.evidence.peers.suites import Outcome
+from tests.evidence.peers.suites import Outcome, in_java
 
 SUITE, EXPLAINED = next(iter(REASONS))
 CLUSTER = "[1] Type=Raft-Combined, MetadataVersion=4.4-IV0,BrokerSecurityProtocol=PLAINTEXT"
@@ -38,3 +40,16 @@ def test_an_invocation_is_named_by_its_number_and_the_kind_of_its_brokers():
     seen = results({SUITE: (outcomes(**{f"{EXPLAINED} {CLUSTER}": "passed"}), [])})
     assert [row["test"] for row in seen["differences"]] == [f"{EXPLAINED} [1] Raft-Combined"]
     assert seen["wrong"] == []
+
+
+JVM = """\
+import json, sys
+for test in sys.argv[1:]:
+    outcome = "passed" if test.startswith("uid:") or test == "class:good" else "failed"
+    print("PEERS " + json.dumps({"id": test.partition(":")[2], "test": test[-4:], "outcome": outcome, "detail": ""}))
+"""
+
+
+def test_tests_that_fail_are_run_once_more_and_no_others(tmp_path):
+    seen = in_java([sys.executable, "-c", JVM], ["class:good", "class:late"], tmp_path, None)
+    assert [(each.test, each.outcome) for each in seen] == [("good", "passed"), ("late", "failed"), ("late", "passed")]

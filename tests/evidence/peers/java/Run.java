@@ -1,9 +1,6 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
-import org.junit.platform.engine.DiscoverySelector;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
 import org.junit.platform.engine.support.descriptor.MethodSource;
@@ -14,8 +11,8 @@ import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
 import org.junit.platform.launcher.core.LauncherFactory;
 
 /**
- * Runs tests of JUnit (class:CLASS or method:CLASS#METHOD), those that fail a second time, and prints each outcome as a
- * line of JSON. The clients of the tests connect to a gateway if the variable PEERS_GATEWAYS is set.
+ * Runs tests of JUnit (class:CLASS, method:CLASS#METHOD or uid:ID), and prints the outcome of each as a line of JSON. The
+ * clients of the tests connect to a gateway if the variable PEERS_GATEWAYS is set.
  */
 public final class Run implements TestExecutionListener {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -25,31 +22,20 @@ public final class Run implements TestExecutionListener {
         TestExecutionResult.Status.FAILED, "failed",
         TestExecutionResult.Status.ABORTED, "skipped");
 
-    private final List<DiscoverySelector> failing = new ArrayList<>();
-
     public static void main(String[] selected) {
-        Run first = new Run();
-        first.execute(DiscoverySelectors.parseAll(selected).toList());
-        new Run().execute(first.failing);
-        System.exit(0); // threads of brokers may be left
-    }
-
-    private void execute(List<? extends DiscoverySelector> selected) {
         var request = LauncherDiscoveryRequestBuilder.request()
-            .selectors(selected)
+            .selectors(DiscoverySelectors.parseAll(selected).toList())
             .configurationParameter("junit.jupiter.extensions.autodetection.enabled", "true")
             .configurationParameter("junit.jupiter.execution.timeout.default", "300 s")
             .configurationParameter(LauncherConstants.CAPTURE_STDOUT_PROPERTY_NAME, "true")
             .build();
-        LauncherFactory.create().execute(request, this);
+        LauncherFactory.create().execute(request, new Run());
+        System.exit(0); // threads of brokers may be left
     }
 
     @Override
     public void executionFinished(TestIdentifier test, TestExecutionResult result) {
         boolean failed = result.getStatus() != TestExecutionResult.Status.SUCCESSFUL;
-        if (test.isTest() && result.getStatus() == TestExecutionResult.Status.FAILED) {
-            failing.add(DiscoverySelectors.selectUniqueId(test.getUniqueIdObject()));
-        }
         if (test.isTest() || failed) {
             print(test, WORDS.get(result.getStatus()), result.getThrowable().map(String::valueOf).orElse(""));
         }
@@ -62,6 +48,7 @@ public final class Run implements TestExecutionListener {
 
     private void print(TestIdentifier test, String outcome, String detail) {
         Map<String, String> line = new LinkedHashMap<>();
+        line.put("id", test.isTest() ? test.getUniqueId() : "");
         line.put("test", name(test));
         line.put("outcome", outcome);
         line.put("detail", detail.length() > SHOWN ? detail.substring(0, SHOWN) : detail);
