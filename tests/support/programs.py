@@ -54,7 +54,7 @@ def command_line(*args, constants=None):
     """
     if not constants:
         return [sys.executable, "-m", "jobs", *args]
-    code = "import runpy, unittest.mock as mock\n"
+    code = "import runpy, unittest.mock as mock\nfrom pathlib import PosixPath\n"
     code += "".join(f"mock.patch({name!r}, {value!r}).start()\n" for name, value in constants.items())
     return [sys.executable, "-c", f"{code}runpy.run_module('jobs', run_name='__main__', alter_sys=True)", *args]
 

@@ -51,6 +51,10 @@ def test_each_section_has_figures_on_the_page(results):
         ("batch", "triggerExecution of enforce"),
         ("start", "start to the first decisions"),
         ("start", "the same, with a class archive"),
+        ("standby", "clean stop, with a standby"),
+        ("standby", "kill -9, with a standby"),
+        ("standby", "kill -9, with a standby on another machine"),
+        ("standby", "memory of a standby that waits"),
     ],
 )
 def test_times_are_near_those_of_the_page(results, section, what):

@@ -14,6 +14,7 @@ from tests.evidence.bench import guard
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.sections.decision import RECORD, VERDICT
 from tests.evidence.bench.performance.sections.latency import load
+from tests.evidence.bench.performance.sections.standby import Load
 from tests.evidence.bench.performance.sections.start import seconds_until
 
 READY = "running: it"
@@ -62,6 +63,15 @@ def test_a_load_with_a_request_without_an_answer_is_an_error(monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: answered)
     with pytest.raises(SideError, match="mutation-requests at 10 requests/s: 1 without an answer"):
         load(Settings(), rate=10.0, seconds=0.3, uncounted=0.0)
+
+
+def test_a_pause_is_the_longest_time_without_an_answer_that_has_ended_since_a_time():
+    """Answers at 1, 5, 6 and 9 s, to requests that were sent at 0, 2, 3 and 8 s."""
+    load_of = Load(Settings())
+    load_of.sent |= dict(zip("abcd", (0.0, 2.0, 3.0, 8.0), strict=True))
+    load_of.answered |= dict(zip("cadb", (6.0, 1.0, 9.0, 5.0), strict=True))
+    assert [load_of.pause(began) for began in (0.0, 5.0, 6.5)] == [(4.0, 5.0), (3.0, 9.0), (3.0, 9.0)]
+    assert sorted(load_of.latencies(1.0, 8.0)) == [3000.0, 3000.0]
 
 
 @pytest.mark.parametrize("runs", [(), (1.0, inf), (nan,)])

@@ -1,1 +1,1 @@
-"""Measures latency, throughput, starts and the decision next to their limits, into docs/evidence/performance.md."""
+"""Measures latency, throughput, starts, takeovers and the decision, into docs/evidence/performance.md."""

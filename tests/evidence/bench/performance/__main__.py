@@ -1,4 +1,4 @@
-"""Latency, throughput, starts and the decision, each with its limit: `make bench`."""
+"""Latency, throughput, starts, takeovers and the decision, each with its limit: `make bench`."""
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, broker, ground
 from tests.evidence.bench.performance.sections.decision import decisions, share
 from tests.evidence.bench.performance.sections.latency import latency
+from tests.evidence.bench.performance.sections.standby import standby
 from tests.evidence.bench.performance.sections.start import start
 from tests.evidence.bench.performance.sections.throughput import ENFORCE, throughput
 from tests.evidence.bench.performance.size import FULL, SMOKE, Size
@@ -55,20 +56,23 @@ def _measured(size: Size, wanted: Sequence[str], notify: Notify) -> Iterator[Fig
     if list(wanted) == [DECISION]:
         return
     with broker() as address:
-        if START in wanted:
-            yield from start(address, size, notify)
+        for name in [name for name in wanted if name in OF_PROCESSES]:
+            yield from OF_PROCESSES[name](address, size, notify)
         for name in [name for name in wanted if name in IN_SESSION]:
             with ground(address, notify, f"audit.trigger_seconds={size.audit_seconds}") as place:
                 yield from IN_SESSION[name](place, size)
 
 
-DECISION, START = "decision", "start"
-"""Sections without a session: the first needs none, the other starts its own processes."""
+DECISION = "decision"
+"""The section without a broker."""
+
+OF_PROCESSES: dict[str, Callable[[str, Size, Notify], list[Figure]]] = {"start": start, "standby": standby}
+"""Sections that start their own processes."""
 
 THROUGHPUT = "throughput"
 IN_SESSION: dict[str, Callable[[Ground, Size], list[Figure]]] = {"latency": latency, THROUGHPUT: throughput}
 
-ALL = [DECISION, START, *IN_SESSION]
+ALL = [DECISION, *OF_PROCESSES, *IN_SESSION]
 
 
 if __name__ == "__main__":

@@ -10,13 +10,16 @@ import sys
 import threading
 import time
 from argparse import Namespace
+from typing import Any
 
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from quota.settings import Settings
 from tests.support.factories import request_json
 from tests.support.topics import QUIET
 
+USERS = 50
 _TIMEOUT_SECONDS = 120.0
 
 
@@ -33,10 +36,10 @@ def main() -> None:
     sent: dict[str, float] = {}
     answered: dict[str, float] = {}
     done, reading = threading.Event(), threading.Event()
-    reader = threading.Thread(target=_read, args=(options, answered, reading, done), daemon=True)
+    reader = threading.Thread(target=read, args=(options, answered, reading, done), daemon=True)
     reader.start()
     reading.wait(_TIMEOUT_SECONDS)
-    _send(options, sent)
+    send(options, sent, done)
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while len(answered) < len(sent) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -48,10 +51,28 @@ def main() -> None:
     print(json.dumps({"sent": len(counted), "unanswered": len(sent) - len(answered), "latencies_ms": latencies}))
 
 
-def _send(options: Namespace, sent: dict[str, float]) -> None:
+def options_of(settings: Settings, rate: float, seconds: float, warm: float) -> dict[str, Any]:
+    """Return the options of a load on a deployment."""
+    topics = settings.topics
+    return {
+        "servers": settings.kafka.bootstrap_servers,
+        "requests": topics.requests,
+        "answers": topics.decisions,
+        "name": f"{topics.requests}-{rate:g}",
+        "rate": rate,
+        "seconds": seconds,
+        "warm": warm,
+        "users": USERS,
+    }
+
+
+def send(options: Namespace, sent: dict[str, float], done: threading.Event) -> None:
+    """Send requests until `done` is set or all are sent; note when each was sent [s, monotonic]."""
     producer = Producer({**QUIET, "bootstrap.servers": options.servers, "linger.ms": 0})
     began = time.monotonic()
     for number in range(int(options.rate * (options.warm + options.seconds))):
+        if done.is_set():
+            break
         pause = began + number / options.rate - time.monotonic()
         if pause > 0:
             producer.poll(pause)
@@ -63,7 +84,8 @@ def _send(options: Namespace, sent: dict[str, float]) -> None:
     producer.flush(_TIMEOUT_SECONDS)
 
 
-def _read(options: Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event) -> None:
+def read(options: Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event) -> None:
+    """Read answers until `done` is set; note when each was read first [s, monotonic]. `reading` is set at the begin."""
     consumer = Consumer(
         {**QUIET, "bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False}
     )

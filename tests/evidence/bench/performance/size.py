@@ -27,6 +27,8 @@ class Size:
     """With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
     audit_seconds: float
     """Time from one batch of the audit to the next."""
+    minute: float
+    """Time after a takeover, of a later comparison with it, and of a look at what a standby costs, seconds."""
 
 
 FULL = Size(
@@ -40,6 +42,7 @@ FULL = Size(
     batch=100_000,
     few=10_000,
     audit_seconds=10.0,
+    minute=60.0,
 )
 SMOKE = Size(
     rounds=1,
@@ -52,4 +55,5 @@ SMOKE = Size(
     batch=200,
     few=10,
     audit_seconds=1.0,
+    minute=5.0,
 )

@@ -17,6 +17,7 @@ from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
+from tests.evidence.bench.performance.load import options_of
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.percentiles import percentile
@@ -24,7 +25,6 @@ from tests.support.deployment import with_sections
 from tests.support.programs import session_seconds
 from tests.support.waiting import until
 
-USERS = 50
 LIMIT_RATE = 200.0
 """The rate (requests/s) with goals, at which the stateful stage alone is measured as well."""
 
@@ -155,19 +155,9 @@ def load(settings: Settings, rate: float, seconds: float, uncounted: float) -> l
     Raises:
         SideError: A request is without an answer.
     """
-    topics = settings.topics
-    options = {
-        "servers": settings.kafka.bootstrap_servers,
-        "requests": topics.requests,
-        "answers": topics.decisions,
-        "name": f"{topics.requests}-{rate:g}",
-        "rate": rate,
-        "seconds": seconds,
-        "warm": uncounted,
-        "users": USERS,
-    }
+    options = options_of(settings, rate, seconds, uncounted)
     command = [sys.executable, "-m", "tests.evidence.bench.performance.load", json.dumps(options)]
     answers = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     if answers["unanswered"]:
-        raise SideError(f"{topics.requests} at {rate:g} requests/s: {answers['unanswered']} without an answer")
+        raise SideError(f"{settings.topics.requests} at {rate:g} requests/s: {answers['unanswered']} without an answer")
     return answers["latencies_ms"]
