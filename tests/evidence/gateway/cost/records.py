@@ -1,10 +1,11 @@
 """Records that Kafka's own performance tools produce and consume, direct and through a gateway in turns."""
 
 import itertools
+import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,10 +17,13 @@ from quota.errors import MutationQuotaError
 from tests.evidence.gateway.cost.routes import DIRECT, Route, Routes, Row
 from tests.evidence.gateway.cost.size import Size
 from tests.support.java_source import JavaProgram
+from tests.support.programs import child_processes
 
 RECORD_BYTES = 1000
 TOOLS = 2
 """The number of producers, and then of consumers, at once."""
+APART = "TLS, the gateway on one core, all else on the other"
+"""The encryption of rows that show what the gateway takes from the broker and the clients when they share cores."""
 PACED = 2000
 """The records per second of the producer whose latency is measured."""
 
@@ -55,23 +59,29 @@ def records(routes: Routes, size: Size) -> list[Row]:
     """
     where = routes.direct.ground
     direct_tls = Route(DIRECT, where, where.tls, tls=where.trusting())
-    compared = [(routes.direct, routes.plain), (direct_tls, routes.encrypting)]
-    turns: dict[int, list[_Turn]] = defaultdict(list)
+    compared = {
+        "plaintext": (routes.direct, routes.plain),
+        "TLS": (direct_tls, routes.encrypting),
+        APART: (direct_tls, routes.encrypting),
+    }
+    turns: dict[tuple[str, int], list[_Turn]] = defaultdict(list)
     with ExitStack() as stack:
         tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars, _JAVA)) for _ in range(TOOLS)]
         _turn(routes.direct, "records-first", size.records, tools)  # compiles them
-        for number in range(size.rounds):
-            for way in itertools.chain(*compared):
-                turns[way.port].append(_turn(way, f"records-{number}-{way.port}", size.records, tools))
+        for number, (kind, ways) in itertools.product(range(size.rounds), compared.items()):
+            with _apart(ways[1]) if kind == APART else nullcontext():
+                for way in ways:
+                    topic = f"records-{number}-{way.port}-{kind == APART}"
+                    turns[kind, way.port].append(_turn(way, topic, size.records, tools))
     megabytes = TOOLS * size.records * RECORD_BYTES / 1e6
     rows = []
-    for direct, gateway in compared:
+    for kind, (direct, gateway) in compared.items():
         for way in (direct, gateway):
-            own = turns[way.port]
-            rounds = list(zip(own, turns[direct.port], strict=True))
+            own = turns[kind, way.port]
+            rounds = list(zip(own, turns[kind, direct.port], strict=True))
             rows.append(
                 {
-                    "encryption": "TLS" if way.tls else "plaintext",
+                    "encryption": kind,
                     "route": "one gateway" if way.meter else DIRECT,
                     "produced_mb_s": median(turn.produced for turn in own),
                     "produced_of_direct": median(turn.produced / base.produced for turn, base in rounds),
@@ -84,6 +94,26 @@ def records(routes: Routes, size: Size) -> list[Row]:
                 }
             )
     return rows
+
+
+@contextmanager
+def _apart(gateway: Route) -> Iterator[None]:
+    """Give the gateway a core inside the block, and the broker and all clients another one."""
+    everything = os.sched_getaffinity(0)
+    processes = child_processes(os.getpid())
+    _place(processes, {min(everything)})
+    _place([gateway.meter.pid] if gateway.meter else [], {max(everything)})
+    try:
+        yield
+    finally:
+        _place(processes, everything)
+
+
+def _place(processes: Sequence[int], cores: set[int]) -> None:
+    """Have the threads of processes run on these cores."""
+    for thread in itertools.chain(*(Path(f"/proc/{process}/task").iterdir() for process in processes)):
+        with suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def _per_megabyte(way: Route, cpu: list[float], megabytes: float) -> float | None:
