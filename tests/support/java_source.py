@@ -1,19 +1,31 @@
-"""Programs of one Java source file, run with the broker's jars."""
+"""Java of the tests: programs of one source file, run with the broker's jars, and source files that are compiled."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from jobs.installation import java_program
-from quota.errors import ClusterError
+from quota.errors import ClusterError, MutationQuotaError
 from tests.support.programs import JVM_OPTIONS
 
 
 def java_command(source: Path, jars: Path, options: str = JVM_OPTIONS) -> list[str]:
     """Return the command that compiles and runs a source file."""
     return [str(java_program()), "-Xmx256m", *options.split(), "-cp", f"{jars}/*", str(source)]
+
+
+def compile_java(sources: Iterable[Path], class_path: str, folder: Path) -> None:
+    """Compile source files into a folder.
+
+    Raises:
+        MutationQuotaError: The compiler reports an error.
+    """
+    command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", class_path]
+    done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MutationQuotaError(f"javac: {done.stderr}")
 
 
 class JavaProgram:

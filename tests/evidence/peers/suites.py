@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quota.errors import MutationQuotaError
 from tests.support.checkout import CHECKOUT
+from tests.support.java_source import compile_java
 from tests.support.programs import JVM_OPTIONS
 
 _JAVA = Path(__file__).parent / "java"
@@ -147,11 +148,7 @@ def compiled(folder: Path) -> list[str]:
     services.mkdir(parents=True)
     (services / "org.junit.jupiter.api.extension.Extension").write_text("ClusterAtGateway\n")
     (folder / "log4j2.properties").write_text(_LOG4J)
-    files = [str(file) for file in sorted(_JAVA.glob("*.java"))]
-    command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", f"{JARS}/*"]
-    done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise MutationQuotaError(f"javac: {done.stderr}")
+    compile_java(sorted(_JAVA.glob("*.java")), f"{JARS}/*", folder)
     log = f"-Dlog4j2.configurationFile={folder}/log4j2.properties"
     return ["java", *JVM_OPTIONS.split(), "-Xmx1g", log, "-cp", f"{folder}:{JARS}/*", "Run"]
 

@@ -60,14 +60,14 @@ def test_each_section_has_figures_on_the_page(results):
 def test_times_are_near_those_of_the_page(results, section, what):
     page = times(json.loads((CHECKOUT / "docs/evidence/performance.json").read_text())["sections"], section, what)
     measured = times(results["sections"], section, what)
-    assert measured
-    assert measured.keys() == page.keys()
-    for limit, taken in measured.items():
-        for time, usual in zip(taken, page[limit], strict=True):
+    assert page
+    assert measured.keys() >= page.keys()
+    for limit, usually in page.items():
+        for time, usual in zip(measured[limit], usually, strict=True):
             assert usual is None or 0 < time < WORSE * usual, limit
 
 
 def test_each_side_drains_its_backlog(results):
     rates = [figure for figure in results["sections"]["throughput"] if figure["unit"] == "1/s"]
-    assert len(rates) == 4
+    assert len(rates) == 6
     assert min(min(figure["median"], figure["limit_median"]) for figure in rates) > LEAST_PER_SECOND

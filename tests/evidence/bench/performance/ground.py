@@ -1,6 +1,6 @@
-"""What all measurements use: a broker, a Spark session, deployments, and the pass-through query."""
+"""What all measurements use: a broker, a Spark session with the compiled Java, deployments, and their queries."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,6 +28,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings, load_settings
 from tests.evidence.command import Notify
 from tests.support.deployment import make_deployment
+from tests.support.java_source import compile_java
 
 PLENTY = 1e6
 """A rate at which all requests are admitted, mutations/s."""
@@ -36,6 +38,7 @@ FIRST_FETCH_WAIT = {"kafka.fetch.max.wait.ms": "10"}
 FIRST_PARTITIONS = 2
 """The number of partitions of the limits' state, as at the first comparison."""
 
+_JAVA = Path(__file__).parent / "java"
 _numbers = count(1)
 
 
@@ -78,7 +81,10 @@ def broker() -> Iterator[str]:
 def ground(address: str, notify: Notify, *given: str) -> Iterator[Ground]:
     """Provide a session and a folder; `given` are settings."""
     with working_folder() as folder:
-        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
+        classes = Path(folder, "classes")
+        compile_java(_JAVA.glob("*.java"), f"{Path(pyspark.__file__).parent}/jars/*", classes)
+        own = [f"storage.root={folder}", f"spark.conf.spark.driver.extraClassPath={classes}"]
+        settings = with_plaintext_cluster(load_settings([*own, *given], environment={}), address)
         with spark_session(settings, "bench", Path(folder, "spark.log")) as spark:
             yield Ground(spark, settings, Path(folder), notify)
 
@@ -109,6 +115,14 @@ def shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(PARTITIONS, usual)
+
+
+def decide_waiting(run: DeploymentSession, start: Callable[..., StreamingQuery]) -> None:
+    """Have a query process the requests that are waiting: its store then has the state of their keys."""
+    query = start(run, once=True)
+    query.awaitTermination()
+    if query.exception():
+        raise query.exception()
 
 
 def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> StreamingQuery:

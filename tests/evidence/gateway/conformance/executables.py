@@ -16,6 +16,7 @@ from tests.evidence.gateway.conformance.program import Difference, Observation, 
 from tests.evidence.gateway.conformance.sides import Side, Sides
 from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
+from tests.support.java_source import compile_java
 from tests.support.programs import JVM_OPTIONS
 
 _JAVA, _GO, _JAVASCRIPT, _PYTHON = (Path(__file__).parent / name for name in ("java", "go", "javascript", "python"))
@@ -52,11 +53,7 @@ def compiled(where: Ground) -> list[str]:
     streams = streams_jars()
     jars = ":".join([f"{where.jars}/*", *streams])
     left_out = {_OLD_CLIENT, *(() if streams else ("StreamsCase.java",))}
-    files = [str(file) for file in sorted(_JAVA.glob("*.java")) if file.name not in left_out]
-    command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", jars, *files]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise MutationQuotaError(f"javac: {done.stderr}")
+    compile_java([file for file in sorted(_JAVA.glob("*.java")) if file.name not in left_out], jars, folder)
     java = ["java", *JVM_OPTIONS.split(), "-Xmx256m", f"-Dlog4j2.configurationFile={folder}/log4j2.properties"]
     return [*java, "-cp", f"{folder}:{jars}", "Clients", str(folder)]
 

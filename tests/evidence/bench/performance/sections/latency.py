@@ -17,6 +17,7 @@ from jobs.storage.files import DeploymentSession
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
+from tests.evidence.bench.performance.java_query import JAVA, check_admissions, start_java
 from tests.evidence.bench.performance.load import options_of
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
 from tests.evidence.bench.performance.size import Size
@@ -30,11 +31,11 @@ LIMIT_RATE = 200.0
 
 WARM_RATE = 1000.0
 
-ENFORCE = "enforce and audit"
+ENFORCE, ALONE = "enforce and audit", "enforce without the audit"
 TUNED = "with the settings of enforce"
 """A limit that waits for fetches and has partitions as `enforce` has them."""
 
-WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
+WARM = {ENFORCE: 1.0, EMPTY: 0.2, JAVA: 0.2, PASS_THROUGH: 0.2}
 """Shares of the warm-up: the JVM compiles for about a minute, and the first side runs nearly all of the code.
 
 The audit's part is compiled only as often as the audit has a batch.
@@ -44,10 +45,12 @@ PERCENTILES = (50, 90, 99)
 GOALS = {
     **{(PASS_THROUGH, LIMIT_RATE, rank): Goal(2.5) for rank in PERCENTILES},
     **{(EMPTY, LIMIT_RATE, rank): Goal(0.65) for rank in PERCENTILES},
+    (JAVA, LIMIT_RATE, 50): Goal(1.3),
+    (JAVA, LIMIT_RATE, 99): Goal(1.5),
     (PASS_THROUGH, 10.0, 50): Goal(2.5),
     (PASS_THROUGH, 1000.0, 50): Goal(3.5),
 }
-"""Goals of the ratio to a limit, by limit, rate and percentile."""
+"""Goals of the ratio of `ENFORCE` to a limit, by limit, rate and percentile."""
 
 PHASES = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets", "triggerExecution")
 """What Spark reports of a batch's time; the last is the whole."""
@@ -66,35 +69,44 @@ class _Load:
 
 def latency(ground: Ground, size: Size) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
+    check_admissions(ground)
     taken: dict[tuple[float, str], list[_Load]] = {}
     for side, share in WARM.items():
         ground.notify(f"latency: warming up {side}")
         _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(size, seconds=size.warm * share))
     for turn in range(size.rounds):
         for side, start in _SIDES.items():
-            rates = size.rates if side in {ENFORCE, PASS_THROUGH} else [LIMIT_RATE]
+            rates = size.rates if side in {ENFORCE, PASS_THROUGH, JAVA} else [LIMIT_RATE]
             for rate, measured in _measured(ground, start, rates, size).items():
                 taken.setdefault((rate, side), []).append(measured)
                 shown = ", ".join(f"p{rank} {percentile(measured.latencies, rank / 100):.0f}" for rank in PERCENTILES)
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
-    compared = [(PASS_THROUGH, rate) for rate in size.rates] + [(side, LIMIT_RATE) for side in (EMPTY, *_TUNED)]
-    latencies = [_figure(taken, *pair, rank) for pair in compared for rank in PERCENTILES]
+    compared = [
+        *((ENFORCE, PASS_THROUGH, rate) for rate in size.rates),
+        *((ENFORCE, limit, LIMIT_RATE) for limit in (EMPTY, *_TUNED)),
+        *((ENFORCE, JAVA, rate) for rate in size.rates),
+        (ALONE, JAVA, LIMIT_RATE),
+    ]
+    latencies = [_figure(taken, *sides, rank) for sides in compared for rank in PERCENTILES]
     return [*latencies, _processors(taken, min(size.rates)), *_phases(taken)]
 
 
-def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, rank: int) -> Figure:
-    sides = (taken[rate, side] for side in (ENFORCE, limit))
-    runs, limits = (tuple(percentile(run.latencies, rank / 100) for run in side) for side in sides)
-    goal = GOALS.get((limit, rate, rank))
-    return Figure("latency", f"p{rank} at {rate:g} requests/s", "ms", runs, limit, limits, goal)
+def _figure(taken: dict[tuple[float, str], list[_Load]], side: str, limit: str, rate: float, rank: int) -> Figure:
+    sides = (taken[rate, measured] for measured in (side, limit))
+    runs, limits = (tuple(percentile(run.latencies, rank / 100) for run in measured) for measured in sides)
+    what, goal = f"p{rank} at {rate:g} requests/s", GOALS.get((limit, rate, rank))
+    if side == ALONE:
+        what, goal = f"{what}, without the audit", None
+    return Figure("latency", what, "ms", runs, limit, limits, goal)
 
 
 def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
-    """Return the time of each phase of a batch, compared with that of the empty function."""
+    """Return the time of each phase of a batch, compared with those of the empty function and of the query in Java."""
     figures = []
-    for phase in PHASES:
-        runs, limits = (tuple(run.phases[phase] for run in taken[LIMIT_RATE, side]) for side in (ENFORCE, EMPTY))
-        figures.append(Figure("batch", f"{phase} of enforce", "ms", runs, EMPTY, limits))
+    for what, side, limit in (("enforce", ENFORCE, EMPTY), (ALONE, ALONE, JAVA)):
+        for phase in PHASES:
+            runs, limits = (tuple(run.phases[phase] for run in taken[LIMIT_RATE, of]) for of in (side, limit))
+            figures.append(Figure("batch", f"{phase} of {what}", "ms", runs, limit, limits))
     return figures
 
 
@@ -115,6 +127,8 @@ _SIDES: dict[str, Callable[[DeploymentSession], list[StreamingQuery]]] = {
     PASS_THROUGH: lambda run: [start_pass_through(run)],
     EMPTY: lambda run: [start_empty(run)],
     ENFORCE: lambda run: [start_enforce(run), start_audit(run)],
+    JAVA: lambda run: [start_java(run)],
+    ALONE: lambda run: [start_enforce(run)],
     **_TUNED,
 }
 

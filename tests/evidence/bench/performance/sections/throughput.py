@@ -30,10 +30,12 @@ from tests.evidence.bench.performance.ground import (
     FIRST_FETCH_WAIT,
     FIRST_PARTITIONS,
     Ground,
+    decide_waiting,
     shuffling,
     start_pass_through,
     write,
 )
+from tests.evidence.bench.performance.java_query import JAVA, start_java
 from tests.evidence.bench.performance.size import Size
 from tests.support.deployment import with_sections
 
@@ -79,9 +81,10 @@ def _return_records(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupS
 SIDES: dict[str, Callable[..., StreamingQuery]] = {
     PASS_THROUGH: start_pass_through,
     EMPTY: start_empty,
+    JAVA: start_java,
     ENFORCE: start_enforce,
 }
-STATEFUL = {EMPTY, ENFORCE}
+STATEFUL = {EMPTY, JAVA, ENFORCE}
 """The sides that store a state for each key."""
 
 
@@ -103,7 +106,7 @@ def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
         if active > few:
             fill(settings, size.batch, active)
             for side in STATEFUL:
-                _decide_waiting(DeploymentSession.on(ground.spark, placed[active, side]), SIDES[side])
+                decide_waiting(DeploymentSession.on(ground.spark, placed[active, side]), SIDES[side])
         fill(settings, backlog, active)
     ground.notify("throughput: warming up")
     for (active, side), settings in placed.items():
@@ -117,14 +120,6 @@ def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
             taken.setdefault((active, side), []).append(rate)
             ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
     return taken
-
-
-def _decide_waiting(run: DeploymentSession, start: Callable[..., StreamingQuery]) -> None:
-    """Have a query process the requests that are waiting: its store then has the state of their keys."""
-    query = start(run, once=True)
-    query.awaitTermination()
-    if query.exception():
-        raise query.exception()
 
 
 def drain(
@@ -182,7 +177,8 @@ def elsewhere(settings: Settings, ground: Ground) -> Settings:
 
 def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
     for active in keys:
-        for side, limit, goal in ((ENFORCE, EMPTY, THROUGHPUT_GOALS.get(active)), (EMPTY, PASS_THROUGH, None)):
+        compared = [(ENFORCE, EMPTY, THROUGHPUT_GOALS.get(active)), (EMPTY, PASS_THROUGH, None), (JAVA, ENFORCE, None)]
+        for side, limit, goal in compared:
             runs, limit_runs = taken[active, side], taken[active, limit]
             what = f"{side}, {active:,} active {'key' if active == 1 else 'keys'}"
             yield Figure("throughput", what, "1/s", tuple(runs), limit, tuple(limit_runs), goal)
