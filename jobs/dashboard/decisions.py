@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from operator import attrgetter
 
 import msgspec
 
@@ -120,11 +119,11 @@ class RecentDecisions:
     def of_bucket(self, key: str) -> list[Summary]:
         """Return the decisions of a bucket, by its key, in the order in which they were made."""
         of_bucket = (kept for kept in self._kept.values() if kept.summary.bucket == key)
-        return [kept.summary for kept in in_order(of_bucket, attrgetter("position"))]
+        return [kept.summary for kept in in_order(of_bucket, lambda kept: kept.position)]
 
     def records(self) -> list[bytes]:
         """Return the immutable records of all decisions, those of each bucket in its order."""
-        return [kept.record for kept in in_order(self._kept.values(), attrgetter("position"))]
+        return [kept.record for kept in in_order(self._kept.values(), lambda kept: kept.position)]
 
     def _drop_oldest(self) -> None:
         _, dropped = self._kept.popitem(last=False)
