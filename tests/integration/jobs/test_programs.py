@@ -7,15 +7,21 @@ import signal
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from jobs.background import background
 from jobs.metrics.families import METRICS
 from jobs.sandbox.broker import free_port, is_listening
 from quota.kafka.quotas.writer import write_record
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.integration.jobs.marked import Mark
@@ -23,12 +29,13 @@ from tests.support.callbacks import Closing
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, prepared_deployment, set_options
 from tests.support.factories import request_json
+from tests.support.gateway import running_gateway
 from tests.support.monitoring import served_samples
 from tests.support.needs import need
 from tests.support.operator import HARDLY_ANY, Operator
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
-from tests.support.topics import consume, consume_all, decisions_of, produce
+from tests.support.topics import QUIET, consume, consume_all, decisions_of, produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 240
@@ -327,3 +334,57 @@ def test_a_standby_takes_over_while_users_request_and_nothing_is_lost_or_charged
     check_tokens(deployment, requested)
     stop(second, None)
     check_leases_released(deployment, "enforce")
+
+
+LIMIT_SECONDS = 10
+"""The time limit of a client at the gateway."""
+
+
+@contextmanager
+def creating(address):
+    """Create topics and delete them again inside the block, as three clients; yields their topics and errors."""
+    done, errors = [], []
+
+    def work(client, end):
+        admin = AdminClient({**QUIET, "bootstrap.servers": address})
+        names = (f"rolling-update-{client}-{number}" for number in count())
+        while not end.wait(0.3):
+            name = next(names)
+            try:
+                admin.create_topics([NewTopic(name, 1)], request_timeout=LIMIT_SECONDS)[name].result()
+                admin.delete_topics([name], request_timeout=LIMIT_SECONDS)[name].result()
+            except KafkaException as error:
+                errors.append(error)
+            done.append(name)
+
+    with ExitStack() as clients:
+        for client in range(3):
+            clients.enter_context(background(partial(work, client), "client"))
+        yield done, errors
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_no_client_at_the_gateway_gets_an_error_while_enforce_is_updated(program, deployment, tmp_path):
+    """Of two processes, one is replaced after the other, as by the chart: when the one before is ready to take over."""
+    prepare_topics(deployment)
+    write_record(deployment, QuotaRecord(QuotaEntity(None), 1e6))
+    options = as_options(deployment, f"storage.root={deployment.storage.root}", "spark.master=local[1]")
+
+    def start(line):
+        process = program("enforce", *options)
+        read_until(process, line)
+        return process
+
+    active, standby = start("^running: "), start("ready to take over")
+    with running_gateway(deployment, tmp_path / "gateway.log") as gateway, creating(gateway.address) as (done, errors):
+        for _ in range(2):
+            before = len(done)
+            until(lambda before=before: len(done) > before + 20, DEADLINE_SECONDS)
+            stop(active, None)
+            active, standby = standby, start("ready to take over")
+        before = len(done)
+        until(lambda: len(done) > before + 20, DEADLINE_SECONDS)
+    assert errors == []
+    stop(standby, None)
+    stop(active, None)
