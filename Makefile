@@ -92,7 +92,7 @@ nightly: setup $(CLASSES) $(S3_SERVER) $(CLIENTS) $(YARN_JARS) $(PEERS) helm ## 
 
 ##@ evidence
 
-bench: setup ## latency and throughput, into docs; 15 to 25 min
+bench: setup ## latency and throughput, into docs; 25 min
 	@$(BIN)/python -m tests.evidence.bench.performance --out docs/evidence
 
 conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
@@ -101,7 +101,7 @@ conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
 gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; needs Go and Node.js; minutes
 	@$(BIN)/python -m tests.evidence.gateway.conformance --out docs/evidence/gateway
 
-gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min
+gateway-cost: setup ## the gateway and a direct connection, into docs; 14 min
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs/evidence/gateway
 
 gateway-kills: setup ## the gateway killed 50 times, its certificate renewed; 4 min
@@ -110,10 +110,10 @@ gateway-kills: setup ## the gateway killed 50 times, its certificate renewed; 4 
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
-peers: setup $(PEERS) ## tests of Kafka and of two clients at a broker and the gateway, into docs; needs Go; 40 min
+peers: setup $(PEERS) ## tests of Kafka and of two clients at a broker and the gateway, into docs; needs Go; 30 min
 	@$(BIN)/python -m tests.evidence.peers --out docs/evidence/gateway
 
-chaos: setup $(CLASSES) $(S3_SERVER) ## jobs and brokers killed, into docs; 100 min
+chaos: setup $(CLASSES) $(S3_SERVER) ## jobs and brokers killed, into docs; about 130 min
 	@$(BIN)/python -m tests.evidence.chaos --out docs/evidence
 
 guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
