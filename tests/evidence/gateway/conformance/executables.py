@@ -189,7 +189,7 @@ def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observat
     return direct, gateway
 
 
-_VALIDATED = "`validate_only` through the gateway"
+_VALIDATED = "`validate_only`"
 
 ADMIN_CLIENT = Program(
     "Java AdminClient",

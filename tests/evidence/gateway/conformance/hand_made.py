@@ -45,7 +45,7 @@ _OFFERS = {
 }
 """Names of the APIs whose versions are shown, by key: those whose old or new versions the gateway has to translate."""
 
-_VALIDATE_ONLY = "`validate_only` through the gateway"
+_VALIDATE_ONLY = "`validate_only`"
 
 DIFFERENCES = {
     ("validate growing", _ALONE): Difference(_VALIDATE_ONLY, "odd-present: ok", "odd-present: ok", throttle=True),
