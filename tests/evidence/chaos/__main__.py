@@ -49,10 +49,17 @@ FULL = Size(EACH, rounds=2, kills=100, broker_rounds=3, store_kills=20, client_k
 SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=2, client_kills=1, fill_seconds=5.0)
 
 
-def _play(options, folder, notify):
+def play(options, folder, notify):
+    """Return the results of each section; those that fail are in `wrong`."""
     size = SMOKE if options.smoke else FULL
-    results = {name: SECTIONS[name](folder / name, size, notify) for name in options.only or SECTIONS}
-    return {"versions": versions(), **results}
+    results, wrong = {"versions": versions()}, []
+    for name in options.only or SECTIONS:
+        try:
+            results[name] = SECTIONS[name](folder / name, size, notify)
+        except Exception as error:  # noqa: BLE001 the results of hours are printed
+            wrong.append(f"{name}: {type(error).__name__}: {error}")
+            notify(wrong[-1])
+    return results | {"wrong": wrong}
 
 
 def _brokers(folder, size, notify):
@@ -173,4 +180,4 @@ SECTIONS = {
 
 
 if __name__ == "__main__":
-    run("chaos", _play, PAGE, Sections(SECTIONS, or_))
+    run("chaos", play, PAGE, Sections(SECTIONS, or_))

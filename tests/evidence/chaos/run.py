@@ -1,5 +1,7 @@
 """A deployment that is killed again and again while requests flow, and an undisturbed one for comparison."""
 
+from itertools import product
+
 from tests.evidence.chaos.kills import Part
 from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.records import gather
@@ -19,22 +21,19 @@ _FINISH_SECONDS = 500.0
 def kill_all(killer, kinds, rounds, kills):
     """Kill the job at each step, each part of it alone, and at random moments.
 
-    The rounds of a step follow one another, so that it is hit with a standby and without.
-
-    Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
+    Half of the random kills, and those at steps of the audit, hit a job that does the audit as well. The rounds of a
+    step follow one another, so that it is hit with a standby and without.
     """
     steps, parts, audit_steps = kinds
-    for step in steps:
-        for _ in range(rounds):
-            killer.kill_at(step)
+    for step, _ in product(steps, range(rounds)):
+        killer.kill_at(step)
     for part in parts:
         killer.kill_part(part)
     for _ in range(kills - kills // 2):
         killer.kill_at_random()
     killer.with_audit()
-    for step in audit_steps:
-        for _ in range(rounds):
-            killer.kill_at(step)
+    for step, _ in product(audit_steps, range(rounds)):
+        killer.kill_at(step)
     for _ in range(kills // 2):
         killer.kill_at_random()
 

@@ -8,8 +8,6 @@ import itertools
 import json
 import os
 import re
-from bisect import bisect_right
-from collections import defaultdict
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -26,23 +24,13 @@ _PUT = re.compile(r'"PUT \S*/(leases|checkpoints)/(enforce|audit)/([^\s?]+)\S* \
 
 
 class Write(NamedTuple):
-    """A file, as it was written once."""
+    """A file of a query, as it was written once. The first write of a lease is its claim."""
 
     query: str
     path: str
     writer: int | str
     at: float
-    """The last write, seconds since the epoch, or its place among the requests to S3."""
-
-
-class Claim(NamedTuple):
-    """A lease that a process acquired."""
-
-    query: str
-    number: int
-    at: float
-    """As `Write.at`."""
-    writer: int | str
+    """The time, seconds since the epoch, or the place among the requests to S3."""
 
 
 class WrittenFiles:
@@ -72,8 +60,8 @@ class WrittenFiles:
         for query in (ENFORCE, AUDIT):
             for file in self._root.glob(f"leases/{query}/[0-9]*"):
                 with suppress(FileNotFoundError), file.open(encoding="utf-8") as lease:
-                    group = os.fstat(lease.fileno()).st_gid
-                    self.claims.add(Claim(query, int(file.name), json.load(lease)["started_at"] / 1000, group))
+                    group, began = os.fstat(lease.fileno()).st_gid, json.load(lease)["started_at"] / 1000
+                    self.claims.add(Write(query, str(file), group, began))
             for folder, _, names in os.walk(self._root / "checkpoints" / query):
                 for file in (Path(folder, name) for name in names):
                     with suppress(FileNotFoundError):
@@ -84,23 +72,21 @@ class WrittenFiles:
 def put_files(log):
     """Return the writes and the claims in the log of an S3 server (`tests.support.s3`)."""
     writes, claims = [], {}
-    for at, (kind, query, name, writer) in enumerate(_PUT.findall(log.read_text(encoding="utf-8"))):
+    for at, (kind, query, path, writer) in enumerate(_PUT.findall(log.read_text(encoding="utf-8"))):
+        write = Write(query, path, writer, at)
         if kind == "checkpoints":
-            writes.append(Write(query, name, writer, at))
-        else:  # a renewal is no other claim
-            claims.setdefault((query, name), Claim(query, int(name), at, writer))
+            writes.append(write)
+        else:
+            claims.setdefault((query, path), write)  # the later ones are renewals
     return writes, claims.values()
 
 
 def without_lease(writes, claims):
     """Return the writes by a process that was not the last one, at that time, to have acquired the query's lease."""
-    by_query = defaultdict(list)
-    for claim in sorted(claims):
-        by_query[claim.query].append(claim)
-    return [write for write in sorted(writes) if _holder(by_query[write.query], write.at) != write.writer]
-
-
-def _holder(claims, at):
-    """Return who held the lease at a time; None before the first claim."""
-    number = bisect_right(claims, at, key=lambda claim: claim.at)
-    return claims[number - 1].writer if number else None
+    claims, holders, found = set(claims), {}, []
+    for write in sorted([*claims, *writes], key=lambda write: write.at):
+        if write in claims:
+            holders[write.query] = write.writer
+        elif holders.get(write.query) != write.writer:
+            found.append(write)
+    return found

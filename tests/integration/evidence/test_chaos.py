@@ -49,5 +49,12 @@ def test_requests_were_decided_meanwhile(results, section):
     assert set(verdict["wrong"].values()) == {0}
 
 
+@pytest.mark.parametrize("section", ["job", "store"])
+def test_the_writers_of_files_were_checked_and_the_standbys_were_among_them(results, section):
+    checked = results[section]
+    assert checked["claims"] > checked["standing_by"]
+    assert checked["writes"] > 0
+
+
 def test_the_results_are_on_the_page(results):
     assert "| kills | 5 |" in render(PAGE.read_text(), results)

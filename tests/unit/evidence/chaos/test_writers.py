@@ -5,10 +5,15 @@ import os
 
 import pytest
 
-from tests.evidence.chaos.writers import Claim, Write, WrittenFiles, put_files, without_lease
+from tests.evidence.chaos.writers import Write, WrittenFiles, put_files, without_lease
+from tests.support.waiting import until
 
 FIRST, SECOND = 20_000, 20_001
-CLAIMS = {Claim("enforce", 9, 100.0, FIRST), Claim("enforce", 10, 200.0, SECOND), Claim("audit", 1, 150.0, SECOND)}
+CLAIMS = {
+    Write("enforce", "9", FIRST, 100.0),
+    Write("enforce", "10", SECOND, 200.0),
+    Write("audit", "1", SECOND, 150.0),
+}
 
 
 def offsets(group, at, query="enforce"):
@@ -35,20 +40,22 @@ def test_a_file_of_another_process_is_found(wrong):
     assert without_lease([offsets(FIRST, 100.5), offsets(SECOND, 200.5), wrong], CLAIMS) == [wrong]
 
 
-def test_each_write_of_a_file_is_recorded_with_its_group_and_its_time(tmp_path):
+def test_each_write_of_a_file_is_recorded_with_its_group_and_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.evidence.chaos.writers._LOOK_SECONDS", 0.01)
     checkpoint, leases = tmp_path / "checkpoints" / "enforce" / "v1", tmp_path / "leases" / "enforce"
     for folder in (checkpoint / "state" / "0", leases):
         folder.mkdir(parents=True)
-    (leases / "3").write_text(json.dumps({"started_at": 2500}))
-    files, group = [checkpoint / "metadata", checkpoint / "state" / "0" / "1.zip"], tmp_path.stat().st_gid
+    lease, group = leases / "3", tmp_path.stat().st_gid
+    lease.write_text(json.dumps({"started_at": 2500}))
+    files = [checkpoint / "metadata", checkpoint / "state" / "0" / "1.zip"]
+    for file in files:
+        file.touch()
+        os.utime(file, (1, 3))
     written = WrittenFiles(tmp_path)
     with written.watching():
-        for file in files:
-            file.touch()
-            os.utime(file, (1, 3))
-        written.look()
+        until(lambda: len(written.writes) == len(files))
         os.utime(files[1], (1, 4))  # it is replaced
-    assert written.claims == {Claim("enforce", 3, 2.5, group)}
+    assert written.claims == {Write("enforce", str(lease), group, 2.5)}
     expected = [(files[0], 3.0), (files[1], 3.0), (files[1], 4.0)]
     assert written.writes == {Write("enforce", str(file), group, at) for file, at in expected}
 
@@ -75,13 +82,10 @@ def test_the_log_of_an_s3_server_has_each_write_with_its_writer(tmp_path):
         )
     )
     writes, claims = put_files(log)
-    assert [(claim.query, claim.number, claim.writer) for claim in claims] == [
-        ("enforce", 9, "job-1"),
-        ("enforce", 10, "job-2"),
-    ]
-    assert [(write.path, write.writer) for write in writes] == [
-        ("v1/offsets/7", "job-1"),
-        ("v1/offsets/8", "job-2"),
-        ("v1/offsets/8", "job-1"),
+    assert list(claims) == [Write("enforce", "9", "job-1", 0), Write("enforce", "10", "job-2", 2)]
+    assert writes == [
+        Write("enforce", "v1/offsets/7", "job-1", 1),
+        Write("enforce", "v1/offsets/8", "job-2", 4),
+        Write("enforce", "v1/offsets/8", "job-1", 5),
     ]
     assert without_lease(writes, claims) == writes[2:]
