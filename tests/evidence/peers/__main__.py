@@ -176,6 +176,8 @@ def results(played: Outcomes) -> dict[str, Any]:
         at_broker, at_gateway = map(by_test, of_sides)
         names = sorted(at_broker.keys() | at_gateway.keys())
         rows = [_row(name, at_broker.get(name), at_gateway.get(name)) for name in names]
+        if not rows:
+            wrong.append(f"{suite}: no test was run")
         for row in rows:
             reason = REASONS.get((suite, _METHOD.match(row["test"])[0]), "")
             if _word(row["broker"]) != _word(row["gateway"]):

@@ -157,7 +157,8 @@ def by_test(outcomes: Iterable[Outcome]) -> dict[str, Outcome]:
     """Return the outcome of each test, of those that were run twice the second one."""
     found: dict[str, Outcome] = {}
     for outcome in outcomes:
-        later = outcome.test in found and outcome.outcome == PASSED
+        first = found.get(outcome.test, outcome)
+        later = (first.outcome, outcome.outcome) == (FAILED, PASSED)
         found[outcome.test] = replace(outcome, outcome=PASSED_LATER) if later else outcome
     return found
 

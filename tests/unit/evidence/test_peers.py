@@ -23,17 +23,24 @@ def test_a_difference_is_wrong_unless_it_has_a_reason_or_the_broker_fails_too():
 
 
 def test_a_test_that_passes_when_it_is_repeated_counts_and_says_so():
-    direct, through = outcomes(a="passed", b="passed"), outcomes(a="failed", b="failed")
-    seen = results({SUITE: (direct, [*through, Outcome("a", "passed"), Outcome("b", "failed", "again")])})
+    """The third one passes twice, as a part of a test that is repeated as a whole."""
+    direct, through = outcomes(a="passed", b="passed", c="passed"), outcomes(a="failed", b="failed", c="passed")
+    repeated = [*outcomes(a="passed", c="passed"), Outcome("b", "failed", "again")]
+    seen = results({SUITE: (direct, through + repeated)})
     assert seen["wrong"] == [f"{SUITE} b: failed: again"]
     assert [row["test"] for row in seen["differences"]] == ["b"]
-    assert (seen["pass_at_gateway"], seen["repeated"]) == (1, 1)
+    assert (seen["pass_at_gateway"], seen["repeated"]) == (2, 1)
     assert seen["suites"][0]["outcomes"][0]["gateway"] == "passed when repeated"
 
 
 def test_a_suite_that_ends_with_an_error_is_wrong_also_at_the_broker():
     seen = results({SUITE: (outcomes(**{"a": "passed", WHOLE: "failed"}), outcomes(a="passed"))})
     assert seen["wrong"] == [f"{SUITE} {WHOLE}: not run: why {WHOLE}"]
+
+
+def test_a_suite_without_tests_is_wrong():
+    """`go test` ends without an outcome if the package cannot be compiled."""
+    assert results({SUITE: ([], [])})["wrong"] == [f"{SUITE}: no test was run"]
 
 
 def test_an_invocation_is_named_by_its_number_and_the_kind_of_its_brokers():
