@@ -84,6 +84,8 @@ def _options(name: str, sections: Sections, seed: int | None) -> argparse.Namesp
         parser.error("--out writes a page, whose figures have a meaning: without --smoke")
     if options.out and options.only and not sections.merge:
         parser.error("--out writes the page of a whole run: without --only")
+    if options.out and options.only and not (options.out / f"{name}.json").exists():
+        parser.error(f"--out writes sections of a page with --only, and {options.out} has none")
     return options
 
 

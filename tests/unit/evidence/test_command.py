@@ -58,11 +58,13 @@ def test_a_run_that_fails_writes_no_page(played, tmp_path, results, message):
     assert not (tmp_path / "docs").exists()
 
 
-@pytest.mark.parametrize("part", [["--smoke"], ["--only", "job"]])
-def test_a_part_of_a_run_is_not_for_a_page(played, tmp_path, part, capsys):
-    assert played({"kills": 3}, "--out", str(tmp_path / "docs"), *part) == 2
+@pytest.mark.parametrize(
+    ("part", "merge"), [(["--smoke"], None), (["--only", "job"], None), (["--only", "job"], operator.or_)]
+)
+def test_a_part_of_a_run_is_not_for_a_new_page(played, tmp_path, part, merge, capsys):
+    assert played({"kills": 3}, "--out", str(tmp_path / "docs"), *part, merge=merge) == 2
     assert "--out writes " in capsys.readouterr().err
-    assert played({"kills": 3}, *part) == 0
+    assert played({"kills": 3}, *part, merge=merge) == 0
 
 
 def test_sections_of_a_later_run_replace_theirs_on_a_page_with_their_own_day_and_commit(played, tmp_path, monkeypatch):
