@@ -22,7 +22,7 @@ from tests.evidence.bench.performance.size import Size
 from tests.evidence.command import Notify
 from tests.evidence.percentiles import percentile
 from tests.support.deployment import as_options, with_sections
-from tests.support.programs import child_processes, command_line
+from tests.support.programs import child_processes, command_line, process_state
 from tests.support.waiting import until
 
 RATE = 20.0
@@ -95,7 +95,7 @@ class Load:
 
 
 class Enforce:
-    """A process of `enforce`, which is killed at the end of the block."""
+    """A process of `enforce`, which is killed at the end of the block, and has ended with its JVM after it."""
 
     def __init__(self, settings: Settings, log: Path, boot: Path | None = None) -> None:
         """Start it; with another file of a boot id it takes this machine for another one."""
@@ -110,8 +110,10 @@ class Enforce:
         return self
 
     def __exit__(self, *_: object) -> None:
+        pids = self._pids()
         self._process.kill()
         self._process.wait()
+        until(lambda: all(process_state(pid) in {"Z", "X", None} for pid in pids))
 
     def wait_for(self, line: str) -> None:
         """Wait until it logs a line.
