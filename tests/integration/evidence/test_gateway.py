@@ -11,6 +11,7 @@ from tests.evidence.gateway.conformance import __main__ as conformance
 from tests.evidence.gateway.conformance.overload import measure_beside_debt, measure_reconnecting
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides
 from tests.evidence.gateway.cost import __main__ as cost
+from tests.evidence.gateway.cost.records import APART
 from tests.evidence.gateway.cost.size import SMOKE
 from tests.evidence.gateway.ground import ground, query_of
 from tests.evidence.gateway.kills import __main__ as kills
@@ -68,7 +69,7 @@ def test_the_gateway_is_not_far_from_the_goals_of_its_cost(where):
 
     assert [row["route"] for row in results["calls"]] == ["direct", "gateway"] * 3
     assert [(row["encryption"], row["route"]) for row in results["records"]] == [
-        (encryption, route) for encryption in ("plaintext", "TLS") for route in ("direct", "one gateway")
+        (encryption, route) for encryption in ("plaintext", "TLS", APART) for route in ("direct", "one gateway")
     ]
     goals = results["goals"]
     for name in ("call_ms", "connection_kb", "tls_connection_kb"):
