@@ -118,16 +118,17 @@ def test_it_knows_the_process_that_decides_if_it_can_read_the_storage_root(monke
     monkeypatch.setattr("jobs.dashboard.feed._CHECK_SECONDS", 0.02)
     own = settings(f"storage.root={tmp_path}")
     me = replace(Holder.here(os.getpid(), None), host="node-3")
-    lease = Lease(LocalFiles(str(tmp_path)), LeaseWatch("enforce"), 0.5, me)
+    short, long = (Lease(LocalFiles(str(tmp_path)), LeaseWatch("enforce"), seconds, me) for seconds in (0.5, 600))
     feed = Feed(own)
     with serve_dashboard(own, feed=feed):
         assert feed.active == ""
-        lease.claim()
-        until(lambda: feed.active.startswith(f"process {os.getpid()} on node-3, since 2"))
+        short.claim()
+        until(lambda: short.renew() or feed.active.startswith(f"process {os.getpid()} on node-3, since 2"))
         until(lambda: feed.active == "")  # it is not renewed
-        lease.renew()
+        long.claim()
+        long.renew()
         until(lambda: feed.active != "")
-        lease.release()
+        long.release()
         until(lambda: feed.active == "")
 
 
