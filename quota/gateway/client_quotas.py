@@ -14,10 +14,12 @@ from quota.errors import ErrorCode
 from quota.gateway.operations import BrokerCall, MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import LIMIT_CONFIG, RATE_CONFIG
+from quota.records.quota_log import QUOTA_CONFIGS, RATE_CONFIG
 from quota.wire.message_codec import Message
 from quota.wire.protocol import ApiKey
 
+_OPTIONS = QUOTA_CONFIGS.keys() - {RATE_CONFIG}
+"""The configs that only this project has. Brokers reject their values, and accept and ignore that one is removed."""
 _ANY_NAME = 2
 """The match type of a filter's component that matches every name and the default."""
 
@@ -44,8 +46,8 @@ Steps = Generator[BrokerCall | RatesCall, Any, MutationResponse]
 
 
 def alters_rates(message: Message) -> bool:
-    """Return whether an AlterClientQuotas request alters a rate, or tries to alter the limit of a topic."""
-    return any(op["key"] in {RATE_CONFIG, LIMIT_CONFIG} for entry in message["entries"] for op in entry["ops"])
+    """Return whether an AlterClientQuotas request alters a rate, or tries to alter another config of its quota."""
+    return any(op["key"] in QUOTA_CONFIGS for entry in message["entries"] for op in entry["ops"])
 
 
 def describe_quotas(version: int, message: Message, stats: GatewayStats) -> Steps:
@@ -87,12 +89,10 @@ def alter_quotas(version: int, message: Message, user: str) -> Steps:
     for entry in _accepted(entries, results):
         entity = QuotaEntity.from_parts(entry["entity"])
         values = {op["key"]: None if op["remove"] else op["value"] for op in entry["ops"]}
-        if LIMIT_CONFIG in values:  # brokers reject a value, and ignore a removal
-            sentence = f"{LIMIT_CONFIG} can be altered only by mutation-quota quotas alter"
+        if options := sorted(_OPTIONS & values.keys()):
+            sentence = f"{', '.join(options)} can be altered only by mutation-quota quotas alter"
             _fail(results, entry, ErrorCode.INVALID_REQUEST, sentence)
-        elif not math.isfinite(
-            values.get(RATE_CONFIG) or 0
-        ):  # brokers before Kafka 4.4 accept it, and admit everything
+        elif not math.isfinite(values.get(RATE_CONFIG) or 0):  # brokers before Kafka 4.4 would admit everything
             _fail(results, entry, ErrorCode.INVALID_REQUEST, f"Quota {RATE_CONFIG} must be a finite number")
         elif entity is not None and RATE_CONFIG in values:
             changes[entity] = values[RATE_CONFIG]

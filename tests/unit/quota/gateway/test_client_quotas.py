@@ -137,17 +137,17 @@ def test_a_value_that_only_brokers_accept_is_rejected(value, validate_only):
     assert flow.response == response(results(parts(user="alice"), code=42, message=message))
 
 
-def test_a_limit_of_a_topic_cannot_be_removed_though_brokers_ignore_the_removal():
+@pytest.mark.parametrize("option", ["controller_mutation_burst", "max_debt_ms", "shadow", "max_request_mutations"])
+def test_no_option_of_a_quota_can_be_removed_though_brokers_ignore_the_removal(option):
     """They reject one that is set, as an unknown key."""
-    limit = "max_request_mutations"
-    flow = altering((parts(user="alice"), [removes(limit), sets(RATE, 5.0)]), (parts(user="bob"), [sets(RATE, 6.0)]))
+    flow = altering((parts(user="alice"), [removes(option), sets(RATE, 5.0)]), (parts(user="bob"), [sets(RATE, 6.0)]))
     accepted = results(parts(user="alice"), parts(user="bob"))
     assert flow.reply(response(accepted)) == RatesCall({BOB: 6.0}, "ann")
     assert flow.reply(RatesReply()).message == altered((parts(user="bob"), [removes(RATE)]))
     flow.reply(response(accepted[1:]))
-    message = f"{limit} can be altered only by mutation-quota quotas alter"
+    message = f"{option} can be altered only by mutation-quota quotas alter"
     assert flow.response == response(results(parts(user="alice"), code=42, message=message) + accepted[1:])
-    assert alters_rates(altered((parts(user="alice"), [removes(limit)])))
+    assert alters_rates(altered((parts(user="alice"), [removes(option)])))
 
 
 def test_an_error_of_the_brokers_after_the_log_is_the_clients():
