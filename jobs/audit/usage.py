@@ -92,7 +92,7 @@ def with_outlook(settings: Settings, explanation: Explanation, now: int) -> Expl
     decision, quotas = explanation.decision, CallbackTimeline()
     charged = {} if decision.quota is None else last_hour(settings, decision.tags, now)
     with suppress(MissingTable), read_errors(settings):
-        quotas = CallbackTimeline.of(read_quota_log(settings, now, with_clusters=False))
+        quotas = CallbackTimeline.of(read_quota_log(settings, now, with_clusters=False), settings.quota.callbacks)
     later, entity = scheduled_changes(quotas, now), decision.quota_entity
     scheduled = scheduled_for(later, decision.user, decision.client_id, entity, decision.tags)
     return replace(explanation, last_hour=charged, scheduled=scheduled)

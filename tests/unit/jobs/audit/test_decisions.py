@@ -20,6 +20,7 @@ from quota.records.quota_log import Window
 from quota.records.reason import Reason
 from quota.records.record import Source
 from quota.settings import load_settings
+from tests.support.deployment import with_sections
 from tests.support.factories import decide_all, decided, resolved
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
@@ -135,11 +136,13 @@ def test_an_explanation_ends_with_who_used_the_bucket_and_what_is_scheduled(sett
     rows = [quota_change_row(0, NOON - DAY), quota_change_row(1, NOON, **later)]
     append_rows(settings, "quota_changes", *rows, quota_change_row(2, NOON, **later, entity='{"user":"bob"}'))
     callback = {"kind": "callback", "callback": "a.B", "entity": None, "controller_mutation_rate": None}
-    append_rows(settings, "quota_changes", quota_change_row(3, NOON, effective_at=NOON + DAY, **callback))
-    explained = with_outlook(settings, explanation, NOON + 1)
+    altered = {"callback_configs": [("tenants", "9")], "altered_configs": ["tenants"]}
+    append_rows(settings, "quota_changes", quota_change_row(3, NOON, effective_at=NOON + DAY, **callback, **altered))
+    in_settings = {"callback_class": "a.B", "callback_configs": {"region": "eu"}}
+    explained = with_outlook(with_sections(settings, quota=in_settings), explanation, NOON + 1)
     assert [text for text, _ in explanation_lines(explained, NOON + 1)][-3:] == [
         "  last hour   240 mutations, of 'etl' 67%, 'app' 33%",
-        "  scheduled   the callback is a.B from 2024-10-05T12:00:00.000Z on",
+        "  scheduled   the callback is a.B region=eu tenants=9 from 2024-10-05T12:00:00.000Z on",
         "  scheduled   user-principal 'alice' becomes controller_mutation_rate=10.0 from 2024-10-05T12:00:00.000Z on",
     ]
 
