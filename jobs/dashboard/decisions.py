@@ -33,7 +33,7 @@ LAST_HOUR = Span(3_600_000, 5000)
 
 KEPT_DECISIONS = 20_000
 _MAX_BYTES = 128 * 1024 * 1024
-_NAME_CHARS = 80
+NAME_CHARS = 80
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -158,4 +158,4 @@ def summarize(decision: Decision, counts: MutationCounts, received_at: int | Non
 
 def _shortened(name: str) -> str:
     text = legible(name)
-    return text if len(text) <= _NAME_CHARS else f"{text[:_NAME_CHARS]}…"
+    return text if len(text) <= NAME_CHARS else f"{text[:NAME_CHARS]}…"

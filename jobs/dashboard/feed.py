@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 
-from jobs.audit.quota_history import scheduled_changes
 from jobs.background import background
 from jobs.dashboard.decisions import LAST_HOUR
 from jobs.dashboard.state import PageState
@@ -57,7 +56,6 @@ class Feed:
         self.looped_at = time.monotonic()
         """The time of the thread's last progress on the monotonic clock [s]."""
         self._position = -1
-        self._next_moment: float = 0
 
     def follow(self, stop: threading.Event) -> None:
         """Read until `stop` is set."""
@@ -127,14 +125,9 @@ class Feed:
     def _refresh(self, state: PageState, log: QuotaLog) -> None:
         """Read the quota log to its end, which also shows that Kafka responds, and update the state."""
         log.read_to_end()
-        now = log.now
         changed = log.position != self._position
         if changed:
             state.add_changes(log.take_entries())
             self._position = log.position
-        changed = changed or now >= self._next_moment
-        if changed:
-            scheduled = scheduled_changes(log.quotas, now)
-            self._next_moment = min((change.effective_at for change in scheduled), default=float("inf"))
-        state.refresh(now, log.quotas, changed=changed)
+        state.refresh(log.now, log.quotas, changed=changed)
         self.contact = Contact("live", at=now_ms())

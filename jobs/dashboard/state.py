@@ -229,9 +229,10 @@ class PageState:
             self._entries = [*self._entries, *entries]
 
     def refresh(self, now: int, quotas: CallbackTimeline, *, changed: bool) -> None:
-        """Update everything to `now` (epoch ms); `changed` says whether a quota has changed since the last call."""
+        """Update everything to `now` (epoch ms); `changed` says whether the quota log has new records."""
         with self._lock:
             self._seq += 1
+            changed = changed or any(change.effective_at <= now for change in self._scheduled[:1])
             self._tenants.refresh(now, quotas, self._seq, changed=changed)
             self._load.expire(now)
             self._decisions.expire(now)

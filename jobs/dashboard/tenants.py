@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from jobs.dashboard.decisions import NAME_CHARS
 from jobs.metrics.totals import LastDecision, MutationCounts
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
@@ -85,7 +86,7 @@ class _Tenant:
         counts = Counter[str | None]()
         for counted in self.parts.values():
             counts.update(counted)
-        admitted = {name: count for name, count in counts.most_common() if name is not None and count}
+        admitted = {name: count for name, count in counts.most_common() if name is not None}
         return admitted, counts[None]
 
 
@@ -114,8 +115,9 @@ class Tenants:
         tenant.seq, tenant.is_stale = seq, True
         part = tenant.parts.setdefault(self._part_of(decision.timestamp), Counter())
         part[None] += counts.mutations_rejected
-        sender = decision.client_id if decision.tags.user else decision.user
-        part[sender if sender in part or len(part) <= _MAX_SENDERS else _OTHERS] += counts.mutations_admitted
+        if counts.mutations_admitted:
+            sender = (decision.client_id if decision.tags.user else decision.user)[:NAME_CHARS]
+            part[sender if sender in part or len(part) <= _MAX_SENDERS else _OTHERS] += counts.mutations_admitted
         if decision.retry_at > decision.timestamp and decision.observed is None:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
 

@@ -200,6 +200,15 @@ def test_a_change_shows_before_the_next_request(entry, level):
     assert (row.level, row.entity) == (level, "user-principal 'alice'" if level else "")
 
 
+def test_a_scheduled_change_takes_effect_without_another_one_in_the_log():
+    later = QuotaLogEntry(1, START, QuotaRecord(ALICE, 9.0, effective_at=START + 1000))
+    state = filled(DEBT, entries=(FIVE, later))
+    for at, (rate, scheduled) in {START + 999: (5.0, 1), START + 1000: (9.0, 0)}.items():
+        state.refresh(at, quotas_of(FIVE, later), changed=False)
+        news = page_data(state, at)
+        assert (news["tenants"][0].level.rate, len(news["scheduled"])) == (rate, scheduled)
+
+
 def test_if_the_callback_fails_the_last_decision_gives_the_level(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.tenants.resolve_quota", Mock(side_effect=BadRecord("fails")))
     (row,) = page_data(filled(DEBT))["tenants"]
@@ -242,6 +251,12 @@ def test_senders_beyond_the_first_fifty_of_a_minute_are_counted_together():
     decisions = [decided(1, at=START, offset=number, client_id=f"c{number}") for number in range(53)]
     charged = filled(*decisions).explain("mutation-requests-0-0").last_hour
     assert (len(charged), charged["c49"], charged["(others)"]) == (51, 1, 3)
+
+
+def test_senders_who_are_only_rejected_take_no_place_and_long_names_are_cut():
+    rejected = [decided(1, at=START, state=-2.5, offset=number, client_id=f"c{number}") for number in range(60)]
+    admitted = decided(1, at=START, offset=60, client_id="x" * 32_000)
+    assert filled(*rejected, admitted).explain("mutation-requests-0-60").last_hour == {"x" * 80: 1}
 
 
 def test_tenants_are_bounded_and_the_quietest_are_dropped(monkeypatch):
