@@ -30,9 +30,9 @@ _FOREIGN = re.compile(
     r"""<(?:script|img|iframe|source|link (?=[^>]*rel="?(?:stylesheet|preload|preconnect|icon)))[^>]*"""
     r"""(?:src|href)="?(?:https?:)?//[^>]*>|class="?mermaid"""
 )
-_BOOSTS = {"tutorial": 2, "how-to": 4, "reference": 0.5, "evidence": 0.002, "decisions": 0.002, "project": 0.002}
-"""The weight in the search of the pages of a folder: how something is done comes before how it was tested or decided,
-also if those have the word in their title, which the search takes for a thousand words of a text."""
+_BOOSTS, _OTHERS = {"tutorial": 2, "how-to": 4, "reference": 0.5}, 0.002
+"""The weights in the search of the pages of a folder, and of all others: how something is done comes before why, or
+how it was tested or decided, also if those have the word in their title, which counts as a thousand words of a text."""
 _BOTH_PICTURES = re.compile(
     r"""<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\s*"""
     r"""(?P<light><img\b[^>]*?)src="(?P<name>[^"]+)">\s*</picture>"""
@@ -74,7 +74,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Replace links between files of the repository with links between pages of the site."""
     del config, files
     kind = page.file.src_uri.partition("/")[0]
-    page.meta.setdefault("search", {}).setdefault("boost", _BOOSTS.get(kind, 0.002))
+    page.meta.setdefault("search", {}).setdefault("boost", _BOOSTS.get(kind, _OTHERS))
     if page.file.src_uri.startswith(_SOURCE):
         return markdown
     folder = posixpath.dirname(page.file.src_uri)

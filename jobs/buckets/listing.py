@@ -32,6 +32,7 @@ class BucketSelection:
     in_debt: bool = False
     """Whether to list only buckets in debt."""
     limit: int = 1
+    """The number of buckets that are returned; the others are counted."""
     alone: bool = False
     """Whether a bucket must have no other tags."""
 

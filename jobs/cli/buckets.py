@@ -112,8 +112,8 @@ def describe(
     """
     settings = kafka.read()
     log = read_log(settings)
-    client_of = user or ANONYMOUS, client or NO_CLIENT_ID
-    resolution = find_quota(settings, log.quotas, *client_of, log.now)
+    sender = user or ANONYMOUS, client or NO_CLIENT_ID
+    resolution = find_quota(settings, log.quotas, *sender, log.now)
     from msgspec.structs import replace
 
     from jobs.audit.quota_history import scheduled_changes, scheduled_for
@@ -129,12 +129,14 @@ def describe(
         with suppress(MissingTable):
             charged = last_hour(settings, resolution.tags, log.now)
     document = describe_bucket(listed, resolution, log.now, mutations, settings.quota.window)
-    scheduled = scheduled_for(scheduled_changes(log.quotas, log.now), *client_of, resolution.entity, resolution.tags)
+    scheduled = scheduled_for(scheduled_changes(log.quotas, log.now), *sender, resolution.entity, resolution.tags)
     document = replace(document, last_hour=charged, scheduled=scheduled)
 
     def text() -> None:
-        for label, line in (*_described(document), *(("Scheduled", change.change) for change in scheduled)):
+        for label, line in _described(document):
             print(labelled(label, line))
+        for change in scheduled:
+            print(labelled("Scheduled", change.change))
 
     output.print(document, text)
 

@@ -210,6 +210,7 @@ def _charge_text(charge: Charge, limit: float) -> str:
 
 
 def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
+    """Yield the lines on the answer, and those on the client since then."""
     decision = explanation.decision
     verdict = decision.verdict
     bucket_ms, request_ms = verdict.controller_throttle_ms, decision.request_throttle_ms
