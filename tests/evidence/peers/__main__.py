@@ -171,22 +171,32 @@ def wait_for_a_decision(settings: Settings) -> None:
 
 def results(played: Outcomes) -> dict[str, Any]:
     """Return the outcomes at brokers and at the gateway side by side, and those that differ without a reason."""
-    suites, differences, wrong = [], [], []
+    suites = []
     for suite, of_sides in played.items():
         at_broker, at_gateway = map(by_test, of_sides)
         names = sorted(at_broker.keys() | at_gateway.keys())
         rows = [_row(name, at_broker.get(name), at_gateway.get(name)) for name in names]
-        if not rows:
-            wrong.append(f"{suite}: no test was run")
-        for row in rows:
-            reason = REASONS.get((suite, _METHOD.match(row["test"])[0]), "")
-            if _word(row["broker"]) != _word(row["gateway"]):
-                differences.append({"suite": suite, **row, "reason": reason})
-            is_worse = row["broker"] in HAVE_PASSED and row["gateway"] not in HAVE_PASSED
-            if row["test"] == WHOLE or (is_worse and not reason):
-                wrong.append(f"{suite} {row['test']}: {row['gateway']}: {row['detail']}")
         suites.append({"suite": suite, **_counts(rows), "outcomes": rows})
+    return _verdict(suites)
+
+
+def merged(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """Return results with the suites of a later run in place of those of an earlier one."""
+    suites = {suite["suite"]: suite for of_run in (earlier, later) for suite in of_run["suites"]}
+    return {**later, **_verdict([*suites.values()])}
+
+
+def _verdict(suites: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    differences, wrong = [], [f"{suite['suite']}: no test was run" for suite in suites if not suite["outcomes"]]
     rows = [row for suite in suites for row in suite["outcomes"]]
+    names = [suite["suite"] for suite in suites for _ in suite["outcomes"]]
+    for suite, row in zip(names, rows, strict=True):
+        reason = REASONS.get((suite, _METHOD.match(row["test"])[0]), "")
+        if _word(row["broker"]) != _word(row["gateway"]):
+            differences.append({"suite": suite, **row, "reason": reason})
+        is_worse = row["broker"] in HAVE_PASSED and row["gateway"] not in HAVE_PASSED
+        if row["test"] == WHOLE or (is_worse and not reason):
+            wrong.append(f"{suite} {row['test']}: {row['gateway']}: {row['detail']}")
     repeated = sum(PASSED_LATER in row.values() for row in rows)
     return {**_counts(rows), "repeated": repeated, "suites": suites, "differences": differences, "wrong": wrong}
 
@@ -208,4 +218,4 @@ def _word(outcome: str) -> str:
 
 
 if __name__ == "__main__":
-    run("peers", on_ground(_play), PAGE, Sections(SUITES))
+    run("peers", on_ground(_play), PAGE, Sections(SUITES, merged))

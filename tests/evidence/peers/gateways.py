@@ -63,14 +63,14 @@ class Gateways:
 
 
 def _first_port() -> int:
-    """Return a port for node id 1 with which those of 0 and 2 are free, too, and as high as those of the brokers.
+    """Return a port for node id 1 with which those of 0 and 2 to 10 are free, too, and as high as those of the brokers.
 
     One of Kafka's tests expects that nothing answers at such a port of another address.
     """
     while True:
         with suppress(OSError), ExitStack() as stack:
             first = stack.enter_context(socket.create_server((HOST, 0))).getsockname()[1]
-            for port in (first + 1, first + 999):
+            for port in (*range(first + 1, first + 10), first + 999):
                 stack.enter_context(socket.create_server((HOST, port)))
             return first
 

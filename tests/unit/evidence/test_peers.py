@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.evidence.peers.__main__ import REASONS, WHOLE, results
+from tests.evidence.peers.__main__ import REASONS, WHOLE, merged, results
 from tests.evidence.peers.suites import Outcome, in_java
 
 SUITE, EXPLAINED = next(iter(REASONS))
@@ -41,6 +41,13 @@ def test_a_suite_that_ends_with_an_error_is_wrong_also_at_the_broker():
 def test_a_suite_without_tests_is_wrong():
     """`go test` ends without an outcome if the package cannot be compiled."""
     assert results({SUITE: ([], [])})["wrong"] == [f"{SUITE}: no test was run"]
+
+
+def test_a_suite_that_runs_again_replaces_itself_and_the_verdict_is_of_all():
+    earlier = results({SUITE: (outcomes(a="passed"), outcomes(a="failed")), "other": (outcomes(b="passed"),) * 2})
+    seen = merged(earlier, results({SUITE: (outcomes(a="passed"),) * 2}))
+    assert [(suite["suite"], suite["pass_at_gateway"]) for suite in seen["suites"]] == [(SUITE, 1), ("other", 1)]
+    assert (seen["tests"], seen["pass_at_gateway"], seen["differences"], seen["wrong"]) == (2, 2, [], [])
 
 
 def test_an_invocation_is_named_by_its_number_and_the_kind_of_its_brokers():
