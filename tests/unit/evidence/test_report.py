@@ -53,6 +53,7 @@ TEMPLATES = {
     "gateway/conformance": "gateway/gateway-conformance",
     "gateway/cost": "gateway/gateway-cost",
     "gateway/kills": "gateway/gateway-kills",
+    "peers": "gateway/peers",
 }
 
 
