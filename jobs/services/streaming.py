@@ -137,9 +137,14 @@ def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None,
 
 def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[StreamingQuery]:
     """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
-    # The audit starts first: it has more checks that may fail.
-    audits = [start_audit(session, failures=failures)] if session.settings.enforce.with_audit else []
-    return [start_enforce(session), *audits]
+    queries = [start_enforce(session)]  # first, because clients wait for its decisions
+    try:
+        if session.settings.enforce.with_audit:
+            queries.append(start_audit(session, failures=failures))
+    except BaseException:
+        stop_after_batch(queries)
+        raise
+    return queries
 
 
 def observing(session: DeploymentSession, observer: QueryObserver) -> Callable[[], None]:

@@ -1,6 +1,7 @@
 """A dry run of `enforce --reset-state`, which needs neither a JVM nor Kafka; and a lease that is lost."""
 
 import json
+from collections import Counter
 from unittest.mock import Mock
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets
 from jobs.services import streaming
 from jobs.services.standby import StoppedStandby
-from jobs.services.streaming import run_enforce
+from jobs.services.streaming import run_enforce, start_queries
 from jobs.storage.lease import LeaseLost
+from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
 from tests.support.programs import run
@@ -108,3 +110,14 @@ def test_a_job_of_spark_submit_that_loses_its_lease_ends_because_its_jvm_has_end
     monkeypatch.setattr(streaming, "claimed_deployment", Mock(side_effect=[LeaseLost("it is lost"), StoppedStandby]))
     with pytest.raises(LeaseLost):
         run_enforce(load_settings([], environment={}, with_default_file=False), once=False)
+
+
+def test_enforce_starts_before_the_audit_and_stops_if_the_audit_cannot_start(monkeypatch):
+    order, enforcing = [], Mock(isActive=False)
+    monkeypatch.setattr(streaming, "start_enforce", lambda _: order.append("enforce") or enforcing)
+    monkeypatch.setattr(streaming, "start_audit", Mock(side_effect=MutationQuotaError("no table")))
+    monkeypatch.setattr(streaming, "stop_after_batch", order.append)
+    session = Mock(settings=load_settings(environment={}))
+    with pytest.raises(MutationQuotaError, match="no table"):
+        start_queries(session, Counter())
+    assert order == ["enforce", [enforcing]]
