@@ -117,7 +117,7 @@ def test_enforce_starts_before_the_audit_and_stops_if_the_audit_cannot_start(mon
     monkeypatch.setattr(streaming, "start_enforce", lambda _: order.append("enforce") or enforcing)
     monkeypatch.setattr(streaming, "start_audit", Mock(side_effect=MutationQuotaError("no table")))
     monkeypatch.setattr(streaming, "stop_after_batch", order.append)
-    session = Mock(settings=load_settings(environment={}))
+    session = Mock(settings=load_settings(["enforce.with_audit=true"], environment={}))
     with pytest.raises(MutationQuotaError, match="no table"):
         start_queries(session, Counter())
     assert order == ["enforce", [enforcing]]
