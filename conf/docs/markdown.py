@@ -19,8 +19,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table, without columns that are empty in all rows."""
     cells = [[cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
     used = [number for number in range(len(head)) if number == 0 or any(row[number] for row in cells)]
-    for line in (head, ["---"] * len(head), *cells):
-        yield "| " + " | ".join(line[number] for number in used) + " |"
+    lines = ["| " + " | ".join(line[number] for number in used) + " |" for line in (head, *cells)]
+    yield from (lines[0], "|" + "---|" * len(used), *lines[1:])
 
 
 def code(text: str) -> str:

@@ -8,6 +8,7 @@ and first values of its rows.
     {{table kills.steps}}                    a table with a column for each key of the first row
     {{table kills.steps | step | count:,d = kills}}
                                              these columns only, each with its format and heading
+    {{list suites | name}}                   the values of a column, with commas
     {{each suites}} ... {{end}}              the lines between, for each row of a list, with paths that begin at the row
 
 The rows of a table are a list of objects, or an object of objects whose keys are the first column (its key is `name`),
@@ -26,7 +27,7 @@ from typing import Any, Self
 NOTHING = "-"
 _FIELD = re.compile(r"\{\{(.+?)\}\}")
 _EACH = re.compile(r"\{\{each (\S+)\}\}\n(.*?)\{\{end\}\}\n", re.DOTALL)
-_TABLE = "table "
+_TABLE, _LIST = "table ", "list "
 _THREE_DIGITS = 100
 
 
@@ -82,6 +83,9 @@ def _replaced(field: str, results: Mapping[str, Any]) -> str:
         if field.startswith(_TABLE):
             path, *columns = (part.strip() for part in field.removeprefix(_TABLE).split("|"))
             return _table(_rows(_at(path, results)), [_Column.parse(column) for column in columns])
+        if field.startswith(_LIST):
+            path, key = (part.strip() for part in field.removeprefix(_LIST).split("|"))
+            return shown([row[key] for row in _rows(_at(path, results))])
         path, _, form = field.partition(":")
         return shown(_at(path, results), form)
     except (LookupError, TypeError, ValueError, TemplateError) as error:
@@ -140,12 +144,9 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[_Column]) -> str
         raise TemplateError("a table without rows")
     columns = columns or [_Column(key, key) for key in rows[0]]
     texts = (any(isinstance(row[column.key], str) for row in rows) for column in columns)
-    lines = [
-        [column.heading for column in columns],
-        ["---" if has_text else "---:" for has_text in texts],
-        *([_cell(shown(row[column.key], column.form)) for column in columns] for row in rows),
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    cells = ([_cell(shown(row[column.key], column.form)) for column in columns] for row in rows)
+    head, *lines = (f"| {' | '.join(line)} |" for line in ([column.heading for column in columns], *cells))
+    return "\n".join([head, "|" + "".join("---|" if has_text else "---:|" for has_text in texts), *lines])
 
 
 def _cell(text: str) -> str:

@@ -18,7 +18,7 @@ def test_a_difference_is_wrong_unless_it_has_a_reason_or_the_broker_fails_too():
     through = outcomes(**{EXPLAINED: "failed", "a": "passed", "b": "skipped", "c": "failed"})
     seen = results({SUITE: (direct, through)})
     assert seen["wrong"] == [f"{SUITE} c: failed: why c", f"{SUITE} d: not run: why d"]
-    assert [row["test"] for row in seen["differences"]] == ["b", "c", "d", EXPLAINED]
+    assert [row["test"] for row in seen["exceptions"]] == ["b", "c", "d", EXPLAINED]
     assert (seen["tests"], seen["pass_at_broker"], seen["pass_at_gateway"]) == (5, 4, 1)
 
 
@@ -28,7 +28,7 @@ def test_a_test_that_passes_when_it_is_repeated_counts_and_says_so():
     repeated = [*outcomes(a="passed", c="passed"), Outcome("b", "failed", "again")]
     seen = results({SUITE: (direct, through + repeated)})
     assert seen["wrong"] == [f"{SUITE} b: failed: again"]
-    assert [row["test"] for row in seen["differences"]] == ["b"]
+    assert [row["test"] for row in seen["exceptions"]] == ["b"]
     assert (seen["pass_at_gateway"], seen["repeated"]) == (2, 1)
     assert seen["suites"][0]["outcomes"][0]["gateway"] == "passed when repeated"
 
@@ -47,12 +47,12 @@ def test_a_suite_that_runs_again_replaces_itself_and_the_verdict_is_of_all():
     earlier = results({SUITE: (outcomes(a="passed"), outcomes(a="failed")), "other": (outcomes(b="passed"),) * 2})
     seen = merged(earlier, results({SUITE: (outcomes(a="passed"),) * 2}))
     assert [(suite["suite"], suite["pass_at_gateway"]) for suite in seen["suites"]] == [(SUITE, 1), ("other", 1)]
-    assert (seen["tests"], seen["pass_at_gateway"], seen["differences"], seen["wrong"]) == (2, 2, [], [])
+    assert (seen["tests"], seen["pass_at_gateway"], seen["exceptions"], seen["wrong"]) == (2, 2, [], [])
 
 
 def test_an_invocation_is_named_by_its_number_and_the_kind_of_its_brokers():
     seen = results({SUITE: (outcomes(**{f"{EXPLAINED} {CLUSTER}": "passed"}), [])})
-    assert [row["test"] for row in seen["differences"]] == [f"{EXPLAINED} [1] Raft-Combined"]
+    assert [row["test"] for row in seen["exceptions"]] == [f"{EXPLAINED} [1] Raft-Combined"]
     assert seen["wrong"] == []
 
 

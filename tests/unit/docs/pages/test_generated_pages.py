@@ -129,4 +129,4 @@ def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
 
 
 def test_table_separators_and_html_are_escaped():
-    assert list(table(("a", "b"), [["x|y", "1\n2"]])) == ["| a | b |", "| --- | --- |", r"| x\|y | 1 2 |"]
+    assert list(table(("a", "b"), [["x|y", "1\n2"]])) == ["| a | b |", "|---|---|", r"| x\|y | 1 2 |"]
