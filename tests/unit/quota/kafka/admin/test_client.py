@@ -11,7 +11,6 @@ import quota.kafka.admin
 from quota.kafka.admin import QuotaAdminClient, ThrottlingQuotaExceededError, TopicFuture
 from quota.kafka.admin.client_options import ClientOptions
 from quota.settings import load_settings
-from tests.support.checkout import CHECKOUT
 
 ABOUT = inspect.getdoc(QuotaAdminClient)
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \|(?: .+ \|)?$", ABOUT, re.MULTILINE)
@@ -59,14 +58,6 @@ def test_the_keys_have_these_defaults():
         section, key = name.split(".")
         assert str(getattr(getattr(options.settings, section), key)) == settings.pop(name)
     assert settings.keys() == {"client.user", "kafka.bootstrap_servers"}
-
-
-def test_the_page_of_clients_has_the_same_defaults():
-    page = (CHECKOUT / "docs/how-to/clients.md").read_text()
-    stated = dict(re.findall(r"^\| `([\w.]+)` \| `?([\w.<>-]+)`? \|", page, re.MULTILINE))
-    shared = stated.keys() & KEYS.keys()
-    assert len(shared) > 3
-    assert {key: stated[key] for key in shared} == {key: KEYS[key] for key in shared}
 
 
 @pytest.mark.parametrize("name", quota.kafka.admin.__all__)
