@@ -9,6 +9,7 @@ import msgspec
 
 from jobs.metrics.totals import MutationCounts
 from quota.admission.order import Position, in_order, position_of
+from quota.kafka.timing import HOUR_MS
 from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.text import legible
@@ -28,7 +29,7 @@ class Span:
         return moment // self.width * self.width
 
 
-LAST_HOUR = Span(3_600_000, 5000)
+LAST_HOUR = Span(HOUR_MS, 5000)
 """What the live page shows."""
 
 KEPT_DECISIONS = 20_000

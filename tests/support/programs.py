@@ -239,12 +239,21 @@ def process_state(pid):
 
 
 def session_seconds(session):
-    """Return the processor time that the processes of a session have taken, as of a JVM with its Python workers."""
-    ticks = 0
+    """Return the processor time that the processes of a session have taken, as of a JVM with its Python workers [s]."""
+    members = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            _, _, _, of, *fields = _stat(process.name)
-            ticks += sum(map(int, fields[7:9])) if int(of) == session else 0
+            if int(_stat(process.name)[3]) == session:
+                members.append(process.name)
+    return processor_seconds(members)
+
+
+def processor_seconds(pids):
+    """Return the processor time that processes have taken, with their children that have ended [s]."""
+    ticks = 0
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            ticks += sum(map(int, _stat(pid)[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -1,6 +1,5 @@
 """How long requests wait for a decision when `enforce` ends, with a standby and without, and what a standby costs."""
 
-import os
 import signal
 import subprocess
 import threading
@@ -22,7 +21,7 @@ from tests.evidence.bench.performance.size import Size
 from tests.evidence.command import Notify
 from tests.evidence.percentiles import percentile
 from tests.support.deployment import as_options, with_sections
-from tests.support.programs import child_processes, command_line, process_state
+from tests.support.programs import child_processes, command_line, process_state, processor_seconds
 from tests.support.waiting import until
 
 RATE = 20.0
@@ -39,7 +38,6 @@ TENTH, LEASE, TWICE = Goal(0.1), Goal(1.1), Goal(2.0)
 _WARM = "ready to take over"
 _SECONDS = 600.0
 _LAST_SECONDS = 3600.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Load:
@@ -144,8 +142,7 @@ class Enforce:
 
     def processor_seconds(self) -> float:
         """Return the processor time that all its processes have taken, with those that have ended [s]."""
-        stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self._pids())
-        return sum(sum(map(int, fields[11:15])) for fields in stats) / _TICKS
+        return processor_seconds(self._pids())
 
     def _pids(self) -> list[int]:
         pids = [self._process.pid]
