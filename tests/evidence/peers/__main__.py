@@ -47,13 +47,15 @@ from tests.support.waiting import until
 
 PAGE = Path(__file__).with_name("page.md.in")
 _SECONDS = 120
-_METHOD = re.compile(r"\w*")
+_METHOD = re.compile(r"(\w+ )?\w+")
+"""The module of a test in Python, and its function; without its arguments and the brokers of its run."""
 _CLUSTER = re.compile(r"Type=([\w-]+), .*")
 """What Kafka shows of the brokers of a test: their type, and settings that are the same for all."""
 _WINDOW_NUM = 10
 """`controller.quota.window.num` of Kafka's test."""
 _ADMIN = "kafka.api.PlaintextAdminIntegrationTest"
-_BY_BROKERS = "[brokers create a topic by themselves](../../explanation/differences-from-kafka.md)"
+_DIFFERENCES = "../../explanation/differences-from-kafka.md"
+_BY_BROKERS = f"[brokers create a topic by themselves]({_DIFFERENCES})"
 _CONSUMED = ("testConsumeAfterDeleteRecords", "testDeleteRecordsWithException")
 _INTERNAL = (
     "testAlterStreamsGroupOffsets",
@@ -67,6 +69,8 @@ _INTERNAL = (
 REASONS = {
     ("kafka.server.ControllerMutationQuotaTest", "testQuotaMetric"): "it looks for the metric of the broker's own "
     "quota; the quota at the gateway has [metrics](../../reference/monitoring/metrics.md) of its own",
+    ("kafka-python", "test_consumer_integration test_kafka_version_infer"): "it expects the versions of "
+    f"[Fetch at the first connection]({_DIFFERENCES}) to be those of a broker",
     **dict.fromkeys([(_ADMIN, test) for test in _CONSUMED], f"{_BY_BROKERS} for a consumer"),
     **dict.fromkeys([(_ADMIN, test) for test in _INTERNAL], f"{_BY_BROKERS} for a Streams group"),
 }
