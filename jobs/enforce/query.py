@@ -3,6 +3,7 @@
 The first batches of a JVM and its workers take many times as long as later ones, so `warm` runs the same stages before.
 """
 
+import json
 import logging
 import time
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ from jobs.spark.queries import trigger
 from jobs.storage.files import DeploymentSession
 from jobs.storage.resumption import check_gaps, resume_checkpoint
 from quota.admission.policy import Policy
+from quota.errors import MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import MAX_ANSWER_BYTES
 from quota.settings import Settings
@@ -124,14 +126,14 @@ def warm(session: DeploymentSession, batches: int) -> float | None:
             query.awaitTermination()
             last = query.lastProgress
             return None if last is None else last["durationMs"]["triggerExecution"] / 1000
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, MutationQuotaError) as error:
         _log.debug("cannot warm Spark: %s", error)
         return None
 
 
 def _synthetic_records(session: DeploymentSession, batches: int) -> DataFrame:
-    """Stream records of `schemas.kafka.RECORD` in so many batches; of a topic, which is opened, only later ones."""
-    spark, settings = session.spark, session.settings
+    """Stream records of `schemas.kafka.RECORD` in so many batches; the last record of a topic is read, and dropped."""
+    spark, settings, topic = session.spark, session.settings, session.settings.topics.quotas
     values = {
         "topic": F.lit(settings.topics.requests),
         "partition": F.lit(0),
@@ -148,6 +150,7 @@ def _synthetic_records(session: DeploymentSession, batches: int) -> DataFrame:
     }
     synthetic = spark.readStream.format("rate-micro-batch").options(**options).load()
     records = synthetic.select(*(values[name].alias(name) for name in RECORD.names))
-    later = {"subscribe": settings.topics.quotas, "startingOffsets": "latest"}
-    opened = read_records(spark, settings, later).where(F.col("offset") < 0)
-    return records.unionByName(opened).coalesce(1)
+    last = {str(partition): max(0, end - 1) for (_, partition), end in session.topics.ends(topic).items()}
+    options = {"subscribe": topic, "startingOffsets": json.dumps({topic: last})}
+    read = read_records(spark, settings, options).where(F.col("offset") < 0)
+    return records.unionByName(read).coalesce(1)
