@@ -4,6 +4,7 @@ PySpark starts it and connects to it; this class takes the place of the process 
 return it before the JVM is ready: an interrupt during that time would leave it running.
 """
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -53,7 +54,7 @@ That is an incubator module for its machine learning, and the package sun.securi
 
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 
-_TEMPORARY = "/tmp"  # noqa: S108 a new folder is created in it; a longer path could exceed the limit of a socket
+_TEMPORARY = Path("/tmp")  # noqa: S108 new folders are created in it; a longer path could exceed the limit of a socket
 
 _SESSION = 3
 """The index of the session in `/proc/PID/stat`, among the fields after the name."""
@@ -103,13 +104,46 @@ def _address(name: str) -> str:
     return f"\0mutation-quota-{name}"
 
 
+class TemporaryFolder:
+    """The folder of a JVM's temporary files, locked as long as this process or the JVM runs."""
+
+    _PREFIX = "mutation-quota-spark-"
+
+    def __init__(self) -> None:
+        """Create a folder, and remove those of programs that were killed with their JVM: some 20 MB each."""
+        for left in _TEMPORARY.glob(f"{self._PREFIX}*"):
+            with suppress(OSError):  # it is locked, or another user's
+                self._lock(left, fcntl.LOCK_EX)
+                self.remove()
+        new = Path(tempfile.mkdtemp(prefix="new-", dir=_TEMPORARY))  # not removed before it is locked
+        self._lock(new, fcntl.LOCK_SH)
+        self.path = new.rename(_TEMPORARY / f"{self._PREFIX}{new.name}")
+
+    def _lock(self, path: Path, how: int) -> None:
+        self._file, self.path = os.open(path, os.O_RDONLY | os.O_NOFOLLOW), path
+        try:
+            fcntl.flock(self._file, how | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise
+
+    def fileno(self) -> int:
+        """Return the file descriptor, for the JVM to inherit."""
+        return self._file
+
+    def remove(self) -> None:
+        """Remove the folder with its files, once."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._file)
+
+
 class Jvm(Killable):
     """A JVM in its own session, which shields it and its workers from Ctrl-C, so that queries can be stopped first."""
 
     def __init__(self) -> None:
         self.sign_of_life = SignOfLife()
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder: Path | None = None
+        self._folder: TemporaryFolder | None = None
 
     def start(self, conf: SparkConf, log: Path | None) -> JavaGateway:
         """Start the JVM and return the gateway to it; the caller ends it after an error.
@@ -119,7 +153,6 @@ class Jvm(Killable):
         """
         java_program()  # otherwise Spark would report the missing Java in its own words
         logging.getLogger().addFilter(_not_of_py4j)
-        self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
         popen, vars(java_gateway)["Popen"] = vars(java_gateway)["Popen"], self._launch
@@ -152,12 +185,13 @@ class Jvm(Killable):
         conf = {name: value for name, equals, value in (text.partition("=") for text in arguments) if equals}
         if libraries := conf.get("spark.driver.extraLibraryPath"):
             variables["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [libraries, env.get("LD_LIBRARY_PATH")]))
-        java = [*java_command(home, conf), f"-Djava.io.tmpdir={self._folder}"]
+        folder = self._folder = TemporaryFolder()
+        java = [*java_command(home, conf), f"-Djava.io.tmpdir={folder.path}"]
         if name := nameless_user():  # for whom Java has no home, and a name that no path may have
-            java += [f"-Duser.home={self._folder}", f"-Duser.name={name}"]
+            java += [f"-Duser.home={folder.path}", f"-Duser.name={name}"]
         java += [_MAIN, *arguments]
         # Its own processes inherit only their standard streams from Java.
-        options["pass_fds"] = [self.sign_of_life.fileno()]
+        options["pass_fds"] = [self.sign_of_life.fileno(), folder.fileno()]
         self._process = subprocess.Popen(java, env={**env, **variables}, **options)
         if self.has_killed:  # by a signal that arrived before there was a process
             self.kill()
@@ -181,7 +215,8 @@ class Jvm(Killable):
         finally:  # also if Ctrl-C interrupts the wait
             self.sign_of_life.close()
             if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder.remove()
+                self._folder = None
         return ended
 
     def kill(self) -> None:

@@ -1,7 +1,9 @@
 """The holder of a lease: the processes of a job, and whether they still run if this machine can check it."""
 
 import os
+import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
@@ -82,6 +84,12 @@ class Holder(msgspec.Struct, frozen=True):
     def program_runs(self) -> bool:
         """Whether its program runs on this machine; without the program, its JVM exits by itself."""
         return bool(self.runs) and self.program.runs is True
+
+    def kill_jvm(self) -> None:
+        """Kill its JVM if only that runs, on this machine: it exits by itself, but takes half a second or hangs."""
+        if self.runs and self.program.runs is False:
+            with suppress(OSError):
+                os.kill(self.jvm.pid, signal.SIGKILL)
 
     def __str__(self) -> str:
         return f"process {self.program.pid} on {self.host}, since {format_time(self.started_at)}"

@@ -186,7 +186,8 @@ class Lease:
         if newest.text is None or (holder is not None and (holder.ended or holder.runs is False)):
             return True
         runs = holder and holder.runs
-        if holder is not None and runs and not holder.program_runs:  # a JVM that is about to exit
+        if holder is not None and runs and not holder.program_runs:
+            holder.kill_jvm()
             return False
         if take_over and holder is not None and runs is None:
             return True

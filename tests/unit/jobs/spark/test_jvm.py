@@ -15,7 +15,8 @@ import pytest
 from pyspark import SparkConf
 
 from jobs.signals import killing_on_signal
-from jobs.spark.jvm import ClassArchive, Jvm, is_alive
+from jobs.spark import jvm as module
+from jobs.spark.jvm import ClassArchive, Jvm, TemporaryFolder, is_alive
 from quota.errors import MutationQuotaError
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -99,6 +100,23 @@ def test_its_sign_of_life_lasts_as_long_as_the_jvm_or_its_program(java_home, jvm
         os.kill(process, signal.SIGKILL)
     thread.join()
     until(lambda: not is_alive(sign.name))
+
+
+def test_the_files_of_a_program_that_was_killed_with_its_jvm_are_removed_by_a_later_one_and_no_others(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(module, "_TEMPORARY", tmp_path)
+    killed, running = TemporaryFolder(), TemporaryFolder()
+    (killed.path / "native.so").write_bytes(b"\0" * 100)
+    jvm = subprocess.Popen(["sleep", "60"], pass_fds=[killed.fileno()])
+    os.close(killed.fileno())  # as the end of the program does
+    TemporaryFolder().remove()
+    assert killed.path.exists()
+    jvm.kill()
+    jvm.wait()
+    TemporaryFolder().remove()
+    assert list(tmp_path.iterdir()) == [running.path]
+    running.remove()
 
 
 def test_a_signal_before_the_jvm_starts_no_jvm(java_home, jvm):

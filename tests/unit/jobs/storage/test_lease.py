@@ -1,6 +1,7 @@
 """Only one of all processes runs a query on a storage root."""
 
 import os
+import signal
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -133,11 +134,18 @@ def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkey
         lease_of(store, second, seconds=3600, clock=clock).claim()
 
 
-def test_a_jvm_that_outlives_its_program_is_waited_for(store):
-    lease_of(store, msgspec.structs.replace(here(), program=ended_process())).claim()
+@pytest.mark.parametrize("hangs", [False, True], ids=["", "and hangs"])
+def test_a_jvm_that_outlives_its_program_is_killed_before_the_lease_is_acquired(store, clock, hangs):
+    jvm = subprocess.Popen(["sleep", "60"])
+    if hangs:
+        jvm.send_signal(signal.SIGSTOP)
+    lease_of(store, msgspec.structs.replace(here(), program=ended_process(), jvm=Process.of(jvm.pid)), 3600).claim()
 
-    with pytest.raises(LeaseError, match="another enforce is running on"):
-        lease_of(store, here()).claim()
+    second = lease_of(store, here(), clock=clock)
+    assert not second.try_claim()
+    assert jvm.wait(10) == -signal.SIGKILL
+    assert second.try_claim()
+    assert clock.time == 0
 
 
 @pytest.mark.parametrize(("of_holder", "of_second"), [(600, 45), (45, 600)])
