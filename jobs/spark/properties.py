@@ -48,6 +48,9 @@ _S3_ATTEMPTS = {
 }
 """The number of Hadoop's attempts if a store does not respond; by default it may retry for many minutes."""
 
+_S3_SNAPSHOTS = {"spark.sql.streaming.stateStore.minDeltasForSnapshot": "10"}
+"""A start reads the changes of each batch since the last snapshot, with three requests to the store for each."""
+
 
 def spark_defaults() -> dict[str, str]:
     """Return the properties of `conf/spark-defaults.conf`, chosen by measurement."""
@@ -118,7 +121,7 @@ def _derived(settings: Settings, service: str) -> dict[str, str]:
     if "://" not in settings.storage.root:
         properties |= {_CHECKPOINT_FILES: _LOCAL_CHECKPOINTS, _FILES: _LOCAL_FILES}
     if settings.storage.is_s3:
-        properties |= _S3_ATTEMPTS | {_CHECKPOINT_FILES: _S3_CHECKPOINTS}
+        properties |= _S3_ATTEMPTS | _S3_SNAPSHOTS | {_CHECKPOINT_FILES: _S3_CHECKPOINTS}
     return properties
 
 

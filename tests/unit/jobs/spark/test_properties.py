@@ -122,9 +122,10 @@ def test_spark_submit_uses_hadoops_local_files_for_a_folder_because_hives_replac
 
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+SNAPSHOTS = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
 
 
-def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_otherwise(jars):
+def test_checkpoints_in_s3_are_written_without_renames_and_with_more_snapshots_unless_a_setting_says_otherwise(jars):
     (jars / "hadoop-aws-3.5.0.jar").touch()
     root = [f"spark.jars={jars}", "storage.root=s3a://bucket/root"]
 
@@ -135,6 +136,7 @@ def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_oth
     assert conf[CHECKPOINT_FILES].endswith(".AbortableStreamBasedCheckpointFileManager")
     assert submitted[CHECKPOINT_FILES] == conf[CHECKPOINT_FILES]
     assert own[CHECKPOINT_FILES] == "their.own"
+    assert int(submitted[SNAPSHOTS]) < int(submitted_properties(load(), {})[SNAPSHOTS])
 
 
 def test_a_root_in_s3_without_its_jars_is_rejected(jars):
