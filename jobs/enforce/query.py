@@ -150,7 +150,8 @@ def _synthetic_records(session: DeploymentSession, batches: int) -> DataFrame:
     }
     synthetic = spark.readStream.format("rate-micro-batch").options(**options).load()
     records = synthetic.select(*(values[name].alias(name) for name in RECORD.names))
-    last = {str(partition): max(0, end - 1) for (_, partition), end in session.topics.ends(topic).items()}
-    options = {"subscribe": topic, "startingOffsets": json.dumps({topic: last})}
-    read = read_records(spark, settings, options).where(F.rand() < 0)  # a condition on a column would change its code
+    last = {partition: max(0, end - 1) for (_, partition), end in session.topics.ends(topic).items()}
+    subscription = {"subscribe": topic, "startingOffsets": json.dumps({topic: last})}
+    # A condition on a column would change the code that is compiled for the others.
+    read = read_records(spark, settings, subscription).where(F.rand() < 0)
     return records.unionByName(read).coalesce(1)
