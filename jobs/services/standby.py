@@ -25,7 +25,7 @@ from quota.kafka.timing import Every
 
 _log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.05
 _LOOK_AT_STORE_SECONDS = 1.0
 """A look at an object store takes two requests, which are billed."""
 
