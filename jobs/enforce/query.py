@@ -28,6 +28,7 @@ from quota.admission.policy import Policy
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import MAX_ANSWER_BYTES
+from quota.kafka.topics.topic_admin import EARLIEST
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.kafka import RECORD
@@ -43,6 +44,8 @@ _COMPRESSION = {"kafka.compression.type": "zstd"}
 _WARMING = "warming"
 _ROWS = 20
 _ADVANCE_MS = 1000
+_SHORT_POLL = {"kafkaConsumer.pollTimeoutMs": "5000"}
+"""A standby that waits two minutes for a broker, Spark's default, would not see the lease meanwhile."""
 
 
 @query_errors(ENFORCE)
@@ -101,7 +104,8 @@ def warm(session: DeploymentSession, batches: int) -> float | None:
     """Run batches of synthetic records, and return how long the last one took [s].
 
     They have no timestamp of a broker, so they become dead letters before a quota or a callback sees them, and are
-    dropped before the sink. The result is None if they cannot run, which the job survives, and on a cluster, because
+    dropped before the sink. The last record of the quota topic is read, too, so that the code for records of Kafka is
+    compiled and loaded. The result is None if the batches cannot run, which the job survives, and on a cluster, because
     the checkpoint is in a temporary folder of this machine.
     """
     spark, settings = session.spark, session.settings
@@ -150,8 +154,10 @@ def _synthetic_records(session: DeploymentSession, batches: int) -> DataFrame:
     }
     synthetic = spark.readStream.format("rate-micro-batch").options(**options).load()
     records = synthetic.select(*(values[name].alias(name) for name in RECORD.names))
-    last = {partition: max(0, end - 1) for (_, partition), end in session.topics.ends(topic).items()}
-    subscription = {"subscribe": topic, "startingOffsets": json.dumps({topic: last})}
+    partitions = session.topics.ends(topic)
+    firsts, ends = session.topics.offsets(partitions, EARLIEST), session.topics.offsets(partitions, stable=True)
+    last = {partition: max(firsts[topic, partition], end - 1) for (_, partition), end in ends.items()}
+    subscription = {"subscribe": topic, "startingOffsets": json.dumps({topic: last}), **_SHORT_POLL}
     # A condition on a column would change the code that is compiled for the others.
     read = read_records(spark, settings, subscription).where(F.rand() < 0)
     return records.unionByName(read).coalesce(1)

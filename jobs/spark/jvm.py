@@ -112,15 +112,16 @@ class TemporaryFolder:
     def __init__(self) -> None:
         """Create a folder, and remove those of programs that were killed with their JVM: some 20 MB each."""
         for left in _TEMPORARY.glob(f"{self._PREFIX}*"):
-            with suppress(OSError):  # it is locked, or another user's
-                self._lock(left, fcntl.LOCK_EX)
-                self.remove()
+            with suppress(OSError):  # it is locked
+                if left.lstat().st_uid == os.geteuid():
+                    self._lock(left, fcntl.LOCK_EX)
+                    self.remove()
         new = Path(tempfile.mkdtemp(prefix="new-", dir=_TEMPORARY))  # not removed before it is locked
         self._lock(new, fcntl.LOCK_SH)
         self.path = new.rename(_TEMPORARY / f"{self._PREFIX}{new.name}")
 
     def _lock(self, path: Path, how: int) -> None:
-        self._file, self.path = os.open(path, os.O_RDONLY | os.O_NOFOLLOW), path
+        self._file, self.path = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW), path
         try:
             fcntl.flock(self._file, how | fcntl.LOCK_NB)
         except OSError:
@@ -214,9 +215,9 @@ class Jvm(Killable):
                 process.wait()
         finally:  # also if Ctrl-C interrupts the wait
             self.sign_of_life.close()
-            if self._folder is not None:
-                self._folder.remove()
-                self._folder = None
+            folder, self._folder = self._folder, None  # another thread may end it, too
+            if folder is not None:
+                folder.remove()
         return ended
 
     def kill(self) -> None:

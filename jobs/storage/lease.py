@@ -155,7 +155,10 @@ class Lease:
         return self._watch.newest.holder
 
     def is_free(self, *, take_over: bool = False) -> bool:
-        """Look whether nobody holds the lease, or whether its holder counts as dead; `take_over` as for `claim`."""
+        """Look whether nobody holds the lease, or its holder counts as dead; `take_over` as for `claim`.
+
+        A JVM that has outlived its program is killed, and the lease is free once it has ended.
+        """
         newest = self._watch.look(self._files)
         return newest.is_of(self._me) or self._is_free(newest, take_over=take_over)
 

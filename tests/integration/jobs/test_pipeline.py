@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from jobs.audit.decisions import explain_decision
 from jobs.audit.query import start_audit
@@ -13,13 +14,15 @@ from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.specs import TopicSpec
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.releases import another_release
 from tests.support.tables import read_table
-from tests.support.topics import consume, produce
+from tests.support.topics import DEADLINE_SECONDS, admin_of, consume, open_transaction, produce
 from tests.support.waiting import finish
 
 BAD_RECORDS = {
@@ -36,16 +39,38 @@ BAD_RECORDS = {
 }
 
 
-def test_a_spark_is_warmed_by_records_of_its_own_and_nothing_is_written(spark, deployment):
+def delete_quotas(settings):
+    """Delete the records of the quota topic."""
+    admin, topic = TopicAdmin(settings.kafka.connection, DEADLINE_SECONDS), settings.topics.quotas
+    admin.configure([TopicSpec(topic, 1, {"cleanup.policy": "compact,delete"})])
+    ends = [TopicPartition(*partition, end) for partition, end in admin.ends(topic).items()]
+    client = admin_of(settings)
+    for deleted in client.delete_records(ends).values():
+        deleted.result(DEADLINE_SECONDS)
+
+
+def leave_open(settings):
+    """Write to the quota topic during a transaction that stays open."""
+    producer = open_transaction(settings, settings.topics.quotas, b"{}")
+    produce(settings, settings.topics.quotas, b"{}", b"{}")
+    return producer
+
+
+@pytest.mark.parametrize("disturb", [lambda _: None, delete_quotas, leave_open], ids=["", "deleted", "transaction"])
+def test_a_spark_is_warmed_by_records_of_its_own_and_nothing_is_written(spark, deployment, disturb):
     prepare_topics(deployment)
     topics = deployment.topics
     produce(deployment, topics.requests, request_json(60))
-
+    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
+    kept = disturb(deployment)
     session = DeploymentSession.on(spark, deployment)
+    written = session.topics.ends(topics.quotas)
+
     assert warm(session, 2) > 0
 
-    ends = session.topics.offsets([(name, 0) for name in (topics.decisions, topics.dead_letters, topics.quotas)])
-    assert ends == dict.fromkeys(ends, 0)
+    assert session.topics.ends(topics.quotas) == written
+    assert set(session.topics.offsets([(topics.decisions, 0), (topics.dead_letters, 0)]).values()) == {0}
+    del kept  # the producer ends its transaction
     assert not Path(deployment.storage.root, "checkpoints").exists()
 
 

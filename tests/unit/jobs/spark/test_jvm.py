@@ -106,7 +106,8 @@ def test_the_files_of_a_program_that_was_killed_with_its_jvm_are_removed_by_a_la
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(module, "_TEMPORARY", tmp_path)
-    killed, running = TemporaryFolder(), TemporaryFolder()
+    killed, running, fifo = TemporaryFolder(), TemporaryFolder(), tmp_path / "mutation-quota-spark-fifo"
+    os.mkfifo(fifo)
     (killed.path / "native.so").write_bytes(b"\0" * 100)
     jvm = subprocess.Popen(["sleep", "60"], pass_fds=[killed.fileno()])
     os.close(killed.fileno())  # as the end of the program does
@@ -115,8 +116,34 @@ def test_the_files_of_a_program_that_was_killed_with_its_jvm_are_removed_by_a_la
     jvm.kill()
     jvm.wait()
     TemporaryFolder().remove()
-    assert list(tmp_path.iterdir()) == [running.path]
+    assert set(tmp_path.iterdir()) == {running.path, fifo}
     running.remove()
+
+
+def test_folders_of_other_users_are_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_TEMPORARY", tmp_path)
+    theirs = tmp_path / "mutation-quota-spark-theirs"
+    theirs.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
+    TemporaryFolder().remove()
+    assert theirs.exists()
+
+
+def test_a_jvm_that_is_ended_by_two_threads_is_ended_once(java_home, jvm, monkeypatch):
+    """As by the watches of two leases, after the machine was suspended."""
+    home, removed = java_home(SLEEPING), []
+
+    def end_again(folder):
+        removed.append(folder)
+        jvm.end()
+
+    monkeypatch.setattr(TemporaryFolder, "remove", end_again)
+    thread = threading.Thread(target=lambda: (until((home / "started").exists), jvm.end()))
+    thread.start()
+    with pytest.raises(MutationQuotaError):
+        jvm.start(CONF, home / "spark.log")
+    thread.join()
+    assert len(removed) == 1
 
 
 def test_a_signal_before_the_jvm_starts_no_jvm(java_home, jvm):
