@@ -19,7 +19,7 @@ from tests.evidence.bench.performance.figure import Figure, Goal, SideError
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.java_query import JAVA, check_admissions, start_java
 from tests.evidence.bench.performance.load import options_of
-from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
+from tests.evidence.bench.performance.sections.throughput import EMPTY, start_empty
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.percentiles import percentile
 from tests.support.deployment import with_sections
@@ -31,7 +31,7 @@ LIMIT_RATE = 200.0
 
 WARM_RATE = 1000.0
 
-ENFORCE, ALONE = "enforce and audit", "enforce without the audit"
+PASS_THROUGH, ENFORCE, ALONE = "pass-through", "enforce and audit", "enforce without the audit"
 TUNED = "with the settings of enforce"
 """A limit that waits for fetches and has partitions as `enforce` has them."""
 

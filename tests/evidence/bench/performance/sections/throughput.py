@@ -32,14 +32,13 @@ from tests.evidence.bench.performance.ground import (
     Ground,
     decide_waiting,
     shuffling,
-    start_pass_through,
     write,
 )
 from tests.evidence.bench.performance.java_query import JAVA, start_java
 from tests.evidence.bench.performance.size import Size
 from tests.support.deployment import with_sections
 
-PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
+EMPTY, ENFORCE = "empty function", "enforce"
 THROUGHPUT_GOALS = {1000: Goal(0.75, at_least=True), 100_000: Goal(6, at_least=True)}
 """The goals by the number of active keys."""
 PER_KEY_GOAL = Goal(0.2)
@@ -78,14 +77,7 @@ def _return_records(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupS
     state.update((1.0, 1, 1.0, None, None, None, None))
 
 
-SIDES: dict[str, Callable[..., StreamingQuery]] = {
-    PASS_THROUGH: start_pass_through,
-    EMPTY: start_empty,
-    JAVA: start_java,
-    ENFORCE: start_enforce,
-}
-STATEFUL = {EMPTY, JAVA, ENFORCE}
-"""The sides that store a state for each key."""
+SIDES: dict[str, Callable[..., StreamingQuery]] = {EMPTY: start_empty, JAVA: start_java, ENFORCE: start_enforce}
 
 
 def throughput(ground: Ground, size: Size) -> list[Figure]:
@@ -105,8 +97,8 @@ def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
         if active > few:
             fill(settings, size.batch, active)
-            for side in STATEFUL:
-                decide_waiting(DeploymentSession.on(ground.spark, placed[active, side]), SIDES[side])
+            for side, start in SIDES.items():
+                decide_waiting(DeploymentSession.on(ground.spark, placed[active, side]), start)
         fill(settings, backlog, active)
     ground.notify("throughput: warming up")
     for (active, side), settings in placed.items():
@@ -115,7 +107,7 @@ def _measured(ground: Ground, size: Size) -> dict[tuple[int, str], list[float]]:
     taken: dict[tuple[int, str], list[float]] = {}
     for turn, (active, side) in product(range(max(rounds.values())), placed):
         if turn < rounds[active]:
-            uncounted = 0 if active > few and side in STATEFUL else 1
+            uncounted = 0 if active > few else 1
             rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
             ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
@@ -177,7 +169,7 @@ def elsewhere(settings: Settings, ground: Ground) -> Settings:
 
 def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
     for active in keys:
-        compared = [(ENFORCE, EMPTY, THROUGHPUT_GOALS.get(active)), (EMPTY, PASS_THROUGH, None), (JAVA, ENFORCE, None)]
+        compared = [(ENFORCE, EMPTY, THROUGHPUT_GOALS.get(active)), (JAVA, ENFORCE, None)]
         for side, limit, goal in compared:
             runs, limit_runs = taken[active, side], taken[active, limit]
             what = f"{side}, {active:,} active {'key' if active == 1 else 'keys'}"
