@@ -69,8 +69,8 @@ _INTERNAL = (
 REASONS = {
     ("kafka.server.ControllerMutationQuotaTest", "testQuotaMetric"): "it looks for the metric of the broker's own "
     "quota; the quota at the gateway has [metrics](../../reference/monitoring/metrics.md) of its own",
-    ("kafka-python", "test_consumer_integration test_kafka_version_infer"): "it expects the versions of "
-    f"[Fetch at the first connection]({_DIFFERENCES}) to be those of a broker",
+    ("kafka-python", "test_consumer_integration test_kafka_version_infer"): "it infers the release from the "
+    f"versions of Fetch at the gateway's first port, where a broker with node id 0 [stands in]({_DIFFERENCES})",
     **dict.fromkeys([(_ADMIN, test) for test in _CONSUMED], f"{_BY_BROKERS} for a consumer"),
     **dict.fromkeys([(_ADMIN, test) for test in _INTERNAL], f"{_BY_BROKERS} for a Streams group"),
 }
