@@ -107,18 +107,17 @@ def _address(name: str) -> str:
 class TemporaryFolder:
     """The folder of a JVM's temporary files, locked as long as this process or the JVM runs."""
 
-    _PREFIX = "mutation-quota-spark-"
-
     def __init__(self) -> None:
         """Create a folder, and remove those of programs that were killed with their JVM: some 20 MB each."""
-        for left in _TEMPORARY.glob(f"{self._PREFIX}*"):
+        for left in _TEMPORARY.glob("mutation-quota-spark-*"):
             with suppress(OSError):  # it is locked
                 if left.lstat().st_uid == os.geteuid():
                     self._lock(left, fcntl.LOCK_EX)
                     self.remove()
-        new = Path(tempfile.mkdtemp(prefix="new-", dir=_TEMPORARY))  # not removed before it is locked
+        new = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
         self._lock(new, fcntl.LOCK_SH)
-        self.path = new.rename(_TEMPORARY / f"{self._PREFIX}{new.name}")
+        # Under its last name, other programs remove it once it is not locked.
+        self.path = new.rename(new.with_name(f"mutation-quota-{new.name}"))
 
     def _lock(self, path: Path, how: int) -> None:
         self._file, self.path = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW), path
