@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,4 +70,7 @@ def stop(job):
 
 
 def command_of(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    """Return the command line of a process, empty if it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
