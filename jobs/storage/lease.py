@@ -186,9 +186,9 @@ class Lease:
 
     def _is_free(self, newest: _LeaseFile, *, take_over: bool) -> bool:
         holder = newest.holder
-        if newest.text is None or (holder is not None and (holder.ended or holder.runs is False)):
-            return True
         runs = holder and holder.runs
+        if newest.text is None or (holder is not None and (holder.ended or runs is False)):
+            return True
         if holder is not None and runs and not holder.program_runs:
             holder.kill_jvm()
             return False

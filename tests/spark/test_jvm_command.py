@@ -15,7 +15,7 @@ from jobs.spark.jvm import java_command
 from jobs.spark.session import HaltTimer
 from tests.support.checkout import CHECKOUT
 from tests.support.needs import need
-from tests.support.programs import process_state
+from tests.support.programs import has_ended
 from tests.support.waiting import until
 
 HOME = Path(pyspark.__file__).parent
@@ -61,7 +61,7 @@ def test_a_jvm_halts_by_itself_unless_its_timer_is_set_again():
     timer.set(3600)
     assert earlier.isCancelled()
     timer.set(0.1)
-    until(lambda: process_state(pid) in {None, "X", "Z"})
+    until(lambda: has_ended(pid))
 
 
 NAMELESS = 123_456

@@ -230,6 +230,11 @@ def thread_states(pid):
     return states
 
 
+def has_ended(pid):
+    """Return whether a process has ended, even if its parent has not noticed yet."""
+    return process_state(pid) in {None, "X", "Z"}
+
+
 def process_state(pid):
     """Return the state letter of a process as in /proc; None if there is no such process."""
     try:

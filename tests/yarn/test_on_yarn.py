@@ -20,7 +20,7 @@ from jobs.installation import java_program
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.needs import need
-from tests.support.programs import JVM_OPTIONS
+from tests.support.programs import JVM_OPTIONS, command_words
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
 from tests.support.spark_submit import SPARK_HOME, cluster_environment, spark_submit, submitted
 from tests.support.tables import read_table
@@ -212,16 +212,13 @@ def executors(yarn):
 
 
 def is_python(pid):
-    return bool(re.search(rb"environment/bin/python", command_of(pid)))
-
-
-def command_of(pid):
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return "environment/bin/python" in " ".join(command_words(pid))
 
 
 def program(yarn):
     """The process id of the driver's Python."""
-    (pid,) = [pid for pid in yarn.containers()[driver(yarn)] if is_python(pid) and b"submit.py" in command_of(pid)]
+    found = yarn.containers()[driver(yarn)]
+    (pid,) = [pid for pid in found if is_python(pid) and "submit.py" in " ".join(command_words(pid))]
     return pid
 
 

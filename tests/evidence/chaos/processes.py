@@ -11,8 +11,8 @@ from tests.support.programs import (
     child_processes,
     command_line,
     command_words,
+    has_ended,
     paused,
-    process_state,
     thread_states,
 )
 from tests.support.waiting import until
@@ -156,4 +156,4 @@ def _send(pid, which):
 
 def _await_end(pids):
     """Wait for processes that are not our children; a zombie that waits for its parent has ended."""
-    until(lambda: all(process_state(pid) in {"Z", "X", None} for pid in pids if pid), 120, poll_seconds=0.01)
+    until(lambda: all(map(has_ended, filter(None, pids))), 120, poll_seconds=0.01)

@@ -33,7 +33,7 @@ from tests.support.gateway import running_gateway
 from tests.support.monitoring import served_samples
 from tests.support.needs import need
 from tests.support.operator import HARDLY_ANY, Operator
-from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
+from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, command_words, run
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
 from tests.support.topics import QUIET, consume, consume_all, decisions_of, produce
 from tests.support.waiting import until
@@ -132,7 +132,7 @@ def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_
 
 def jvm_of(process):
     """Return the id of a job's JVM."""
-    (jvm,) = [each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    (jvm,) = [each for each in child_processes(process.pid) if "java" in " ".join(command_words(each))]
     return jvm
 
 

@@ -3,16 +3,14 @@
 import os
 import signal
 import sys
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
-from tests.support.programs import child_processes
+from tests.support.programs import child_processes, command_words
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
 from tests.support.spark_submit import cluster_environment, spark_submit, submitted
 from tests.support.topics import decisions_of
@@ -60,17 +58,10 @@ def test_a_killed_executor_loses_no_decision(deployment, cluster, tmp_path):
 
 def executors(job):
     """Return the executors, which the workers in the driver's JVM have started."""
-    return [pid for pid in child_processes(job.pid) if b"CoarseGrainedExecutorBackend" in command_of(pid)]
+    return [pid for pid in child_processes(job.pid) if "CoarseGrainedExecutorBackend" in " ".join(command_words(pid))]
 
 
 def stop(job):
     """Stop the program, which spark-submit's JVM runs."""
-    (program,) = [pid for pid in child_processes(job.pid) if b"submit.py" in command_of(pid)]
+    (program,) = [pid for pid in child_processes(job.pid) if "submit.py" in " ".join(command_words(pid))]
     os.kill(program, signal.SIGTERM)
-
-
-def command_of(pid):
-    """Return the command line of a process, empty if it has ended."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""

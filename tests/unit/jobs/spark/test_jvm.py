@@ -18,7 +18,7 @@ from jobs.signals import killing_on_signal
 from jobs.spark import jvm as module
 from jobs.spark.jvm import ClassArchive, Jvm, TemporaryFolder, is_alive
 from quota.errors import MutationQuotaError
-from tests.support.programs import process_state
+from tests.support.programs import has_ended
 from tests.support.waiting import until
 
 SLEEPING = """
@@ -28,7 +28,6 @@ echo "$$ $! $*" > "$JAVA_HOME/started.part"
 mv "$JAVA_HOME/started.part" "$JAVA_HOME/started"
 exec sleep 60
 """
-ENDED = {None, "X", "Z"}
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_
     jvm.end()
     thread.join()
     process, worker, folder = started(home)
-    until(lambda: {process_state(process), process_state(worker)} <= ENDED)
+    until(lambda: has_ended(process) and has_ended(worker))
     assert not folder.exists()
     assert [signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)] == before
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -91,9 +91,9 @@ def latency(ground: Ground, size: Size) -> list[Figure]:
     return [*latencies, _processors(taken, min(size.rates)), *_phases(taken)]
 
 
-def _ranks(limit: str, rate: float) -> Iterator[int]:
-    """Yield the percentiles to compare with a limit: the median, p99, and others that have a goal."""
-    yield from (rank for rank in PERCENTILES if rank in {50, 99} or (limit, rate, rank) in GOALS)
+def _ranks(limit: str, rate: float) -> list[int]:
+    """Return the percentiles to compare with a limit: the median, p99, and others that have a goal."""
+    return [rank for rank in PERCENTILES if rank in {50, 99} or (limit, rate, rank) in GOALS]
 
 
 def _figure(taken: dict[tuple[float, str], list[_Load]], side: str, limit: str, rate: float, rank: int) -> Figure:

@@ -21,7 +21,7 @@ from tests.evidence.bench.performance.size import Size
 from tests.evidence.command import Notify
 from tests.evidence.percentiles import percentile
 from tests.support.deployment import as_options, with_sections
-from tests.support.programs import child_processes, command_line, process_state, processor_seconds
+from tests.support.programs import child_processes, command_line, has_ended, processor_seconds
 from tests.support.waiting import until
 
 RATE = 20.0
@@ -111,7 +111,7 @@ class Enforce:
         pids = self._pids()
         self._process.kill()
         self._process.wait()
-        until(lambda: all(process_state(pid) in {"Z", "X", None} for pid in pids))
+        until(lambda: all(map(has_ended, pids)))
 
     def wait_for(self, line: str) -> None:
         """Wait until it logs a line.
