@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.metrics_core import Metric as Family
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame
 
-from jobs.enforce.query import warm
+from jobs.enforce.query import plan_answers, warm
 from jobs.metrics.endpoint import ServiceEndpoint
 from jobs.metrics.families import STANDBY, family
 from jobs.metrics.loops import LoopHealth
@@ -29,9 +30,8 @@ _LOOK_SECONDS = 0.05
 _LOOK_AT_STORE_SECONDS = 1.0
 """A look at an object store takes two requests, which are billed."""
 
-_BATCHES = 4
 _SETTLED = 0.8
-"""Batches have settled if the last one of a round takes at least this share of the time of that of the round before."""
+"""Batches have settled if the last one takes at least this share of the time of the one before."""
 _KEEP_WARM_SECONDS = 40.0
 """A Python worker exits after a minute without a task."""
 
@@ -47,6 +47,8 @@ class Standby:
         self.looped_at = 0.0
         self.warm_since = 0.0
         """The time since which its Spark is warm [s since the epoch]; 0 if it is not."""
+        self.answers: DataFrame | None = None
+        """The plan of the query, once its Spark is warm."""
         self._endpoint = endpoint
         self._holder: Holder | None = None
         self._unreadable = ""
@@ -58,6 +60,7 @@ class Standby:
         A signal raises `StoppedStandby`.
         """
         self.looped_at = self.warm_since = 0.0
+        self.answers = None
         if self._acquire(leases, take_over=take_over):
             return False
         health = LoopHealth(self, self._missing, limited=self._active)
@@ -70,12 +73,13 @@ class Standby:
                 if stop.wait(look_seconds if self.warm_since else 0):
                     break
                 if not self.warm_since:  # the lease of a dead process may expire meanwhile
-                    before, last = last, warm(session, _BATCHES) or math.inf
+                    before, last = last, warm(session) or math.inf
                     if last >= before * _SETTLED:
+                        self.answers = plan_answers(session)
                         self.warm_since = time.time()
                         _log.info("%s: ready to take over", self._active())
                 elif keep_warm.is_due():
-                    warm(session, 1)
+                    warm(session)
         if stop.is_set():  # after the block, at whose end a signal may have arrived
             leases[0].release()  # it may just have been acquired
             raise StoppedStandby

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
@@ -36,9 +37,6 @@ from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
-
-_WARM_BATCHES = 3
-"""The number of batches before the first real one: the first takes many times as long as any later one."""
 
 
 def run_enforce(
@@ -69,8 +67,8 @@ def run_enforce(
             try:
                 with claimed_deployment(settings, ENFORCE, take_over=take_over, standby=standby) as session:
                     if not standby.warm_since:
-                        warm(session, _WARM_BATCHES)
-                    _enforce(endpoint, session, once=False)
+                        warm(session)
+                    _enforce(endpoint, session, answers=standby.answers)
             except LeaseLost as lost:
                 if is_submitted():
                     raise
@@ -80,12 +78,15 @@ def run_enforce(
                 return
 
 
-def _enforce(endpoint: ServiceEndpoint, session: DeploymentSession, *, once: bool) -> None:
+def _enforce(
+    endpoint: ServiceEndpoint, session: DeploymentSession, *, once: bool = False, answers: DataFrame | None = None
+) -> None:
     settings = session.settings
     observer = QueryObserver(settings)
     metrics = QueryMetrics(settings, observer)
     with endpoint.following(settings, metrics, observer, with_decisions=True), stop_signals() as stop:
-        queries = [start_enforce(session, once=True)] if once else start_queries(session, metrics.upkeep_failures)
+        failures = metrics.upkeep_failures
+        queries = [start_enforce(session, once=True)] if once else start_queries(session, failures, answers)
         observer.watch(session.spark, queries, stop)
         run_queries(stop, *queries, poll=observing(session, observer), health=None if once else observer)
         if once and settings.enforce.with_audit and not stop.is_set():
@@ -135,9 +136,14 @@ def preview_reset(settings: Settings, buckets: Path | None) -> tuple[str | None,
     return folder, len(saved.buckets) if saved else None
 
 
-def start_queries(session: DeploymentSession, failures: Counter[str]) -> list[StreamingQuery]:
-    """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
-    queries = [start_enforce(session)]  # first, because clients wait for its decisions
+def start_queries(
+    session: DeploymentSession, failures: Counter[str], answers: DataFrame | None = None
+) -> list[StreamingQuery]:
+    """Start the enforcing query, with a standby's plan if there is one, and the audit if `enforce.with_audit` is set.
+
+    `failures` counts failed upkeep.
+    """
+    queries = [start_enforce(session, answers=answers)]  # first, because clients wait for its decisions
     try:
         if session.settings.enforce.with_audit:
             queries.append(start_audit(session, failures=failures))

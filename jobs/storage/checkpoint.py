@@ -81,12 +81,6 @@ class Checkpoint:
         moment = self._batch_metadata(files, batch).get("batchTimestampMs")
         return moment if isinstance(moment, int) else None
 
-    def state_partitions(self, files: ReadableFiles) -> int | None:
-        """Return the number of partitions of the state, which the first batch has fixed; None before it."""
-        stored = self._batch_metadata(files, self.offsets[-1]).get("conf", {}) if self.offsets else {}
-        partitions = stored.get("spark.sql.shuffle.partitions")
-        return None if partitions is None else int(partitions)
-
     def _batch_metadata(self, files: ReadableFiles, batch: int) -> dict[str, Any]:
         """Return what Spark has stored of a batch next to its offsets; empty if it is missing or damaged."""
         lines = (files.read(f"{self.folder}/offsets/{batch}") or "").splitlines()

@@ -29,12 +29,13 @@ class Scene:
     def __init__(self, monkeypatch):
         self.files, self.looks, self.stopped = MemoryFiles(), [], False
         self.stop = SimpleNamespace(wait=self._look, is_set=lambda: self.stopped)
-        self.batches, self.seconds, self.meanwhile, self.at_end = [], [], lambda: None, lambda: None
+        self.answers, self.seconds, self.meanwhile, self.at_end = [], [], lambda: None, lambda: None
         self.active = [lease_of(self.files, query, id="first", machine="another", host="node-3") for query in QUERIES]
         self.endpoint = ServiceEndpoint(SETTINGS.metrics, "enforce")
         self.standby = Standby(self.endpoint)
         self.leases = [lease_of(self.files, query) for query in QUERIES]
         monkeypatch.setattr(module, "warm", self._warm)
+        monkeypatch.setattr(module, "plan_answers", lambda _: PLAN)
         monkeypatch.setattr(module, "stop_signals", self._signals)
 
     @contextmanager
@@ -53,8 +54,8 @@ class Scene:
     def be_stopped(self):
         self.stopped = True
 
-    def _warm(self, _, batches):
-        self.batches.append((batches, self.ready()))
+    def _warm(self, _):
+        self.answers.append(self.ready())
         self.meanwhile()
         return self.seconds.pop(0) if self.seconds else 1.0
 
@@ -64,6 +65,7 @@ class Scene:
 
 
 QUERIES = ("enforce", "audit")
+PLAN = "the plan of the enforcing query"
 REASON = "java.net.ConnectException: open on s3a://bucket/root: Connection refused"
 
 
@@ -80,7 +82,7 @@ def holders(files):
 
 def test_the_first_process_on_a_root_does_not_wait(scene):
     assert scene.wait() is False
-    assert (scene.batches, scene.standby.warm_since) == ([], 0.0)
+    assert (scene.answers, scene.standby.warm_since) == ([], 0.0)
     assert holders(scene.files).keys() == {"enforce"}  # the others are free
 
 
@@ -108,8 +110,8 @@ def test_a_standby_warms_until_its_batches_have_settled_and_takes_over_what_the_
         scene.active[0].release,
     ]
     assert scene.wait() is True
-    assert [batches for batches, _ in scene.batches] == [4, 4, 4]
-    assert {answer for _, answer in scene.batches} == {(False, "it is warming")}
+    assert scene.answers == [(False, "it is warming")] * 3
+    assert scene.standby.answers == PLAN
     assert holders(scene.files)["enforce"] != "first"
     assert scene.ready() is None
 
@@ -118,7 +120,7 @@ def test_a_lease_that_expires_while_spark_is_warmed_is_acquired_before_batches_h
     scene.active[0].claim()
     scene.seconds, scene.meanwhile = [9.0, 2.0, 1.0], scene.active[0].release
     assert scene.wait() is True
-    assert (len(scene.batches), scene.standby.warm_since) == (1, 0.0)
+    assert (len(scene.answers), scene.standby.warm_since, scene.standby.answers) == (1, 0.0, None)
 
 
 @pytest.mark.parametrize("settled", [1.0, None], ids=["", "where nothing can be warmed"])

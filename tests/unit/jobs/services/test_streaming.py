@@ -114,7 +114,7 @@ def test_a_job_of_spark_submit_that_loses_its_lease_ends_because_its_jvm_has_end
 
 def test_enforce_starts_before_the_audit_and_stops_if_the_audit_cannot_start(monkeypatch):
     order, enforcing = [], Mock(isActive=False)
-    monkeypatch.setattr(streaming, "start_enforce", lambda _: order.append("enforce") or enforcing)
+    monkeypatch.setattr(streaming, "start_enforce", lambda _, **__: order.append("enforce") or enforcing)
     monkeypatch.setattr(streaming, "start_audit", Mock(side_effect=MutationQuotaError("no table")))
     monkeypatch.setattr(streaming, "stop_after_batch", order.append)
     session = Mock(settings=load_settings(["enforce.with_audit=true"], environment={}))

@@ -263,14 +263,3 @@ def test_records_that_were_removed_are_named(check, caplog):
         check((53, 60))
     check((53, 60), fail_on_data_loss="false")
     assert "requests-1 from offset 50 to 52; continuing after them" in caplog.text
-
-
-def test_the_number_of_state_partitions_is_that_of_the_batches_before():
-    """Spark stores it with each batch; a new checkpoint has none, and neither has a damaged file."""
-    files = MemoryFiles()
-    path = "checkpoints/enforce/v1/offsets/1"
-    files.texts[path] = 'v1\n{"batchTimestampMs":5,"conf":{"spark.sql.shuffle.partitions":"2"}}\n{"t":{"0":7}}'
-    assert checkpoint([0, 1], [0]).state_partitions(files) == 2
-    assert checkpoint([], []).state_partitions(files) is None
-    files.texts[path] = files.texts[path][:40]
-    assert checkpoint([0, 1], [0]).state_partitions(files) is None
