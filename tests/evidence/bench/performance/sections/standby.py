@@ -136,9 +136,12 @@ class Enforce:
 
     def memory_mib(self) -> float:
         """Return the memory of all its processes, of which shared pages count in part [MiB]."""
-        rollups = (Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in self._pids())
-        lines = (line.split() for rollup in rollups for line in rollup.splitlines())
-        return sum(int(words[1]) for words in lines if words[0] == "Pss:") / 1024
+        kibibytes = 0
+        for pid in self._pids():
+            with suppress(OSError):  # it has ended
+                lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+                kibibytes += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        return kibibytes / 1024
 
     def processor_seconds(self) -> float:
         """Return the processor time that all its processes have taken, with those that have ended [s]."""
