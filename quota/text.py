@@ -132,12 +132,6 @@ def format_rate(rate: float) -> str:
     return f"{rate:.10g} mutation/s" if rate == 1 else f"{rate:.10g} mutations/s"
 
 
-def format_configs(configs: Mapping[str, float | None]) -> str:
-    """Format the configs of a quota as `--add-config` takes them, without those that are not set."""
-    given = ((name, value) for name, value in configs.items() if value is not None and value is not False)
-    return ",".join(f"{name}={config_value(value)}" for name, value in given)
-
-
 def config_value(value: float | None) -> str:
     """Format the value of a config, a number or a switch, as `--add-config` takes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

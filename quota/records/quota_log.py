@@ -11,7 +11,7 @@ from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.record import DebtMs, EpochMs, Name, Positive, TopicLimit
-from quota.text import format_configs
+from quota.text import config_value
 
 RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"
 LIMIT_CONFIG = "max_request_mutations"
@@ -32,8 +32,9 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RAT
     no limit."""
 
     def __str__(self) -> str:
-        """Return the quota in the notation of `--add-config`."""
-        return format_configs(self.configs)
+        """Return the quota in the notation of `--add-config`, without the configs that are not set."""
+        given = ((name, value) for name, value in self.configs.items() if value is not None and value is not False)
+        return ",".join(f"{name}={config_value(value)}" for name, value in given)
 
     @property
     def configs(self) -> dict[str, Any]:
