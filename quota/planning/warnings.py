@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from quota.records.entity import NO_TAGS, QuotaEntity
 from quota.records.levels import levels, unused_name
+from quota.records.quota_log import QuotaRecord
 from quota.text import quoted
 
 
@@ -103,8 +104,9 @@ def rate_warning(rate: float) -> str | None:
     return None
 
 
-def rate_warnings(rates: Iterable[tuple[QuotaEntity, float | None]]) -> list[str]:
-    """Return the warnings of the rates of entities; None is no quota."""
+def rate_warnings(records: Iterable[QuotaRecord]) -> list[str]:
+    """Return the warnings of the rates that records set."""
+    rates = ((record.entity, record.controller_mutation_rate) for record in records)
     return [f"{entity}: {warning}" for entity, rate in rates if rate is not None and (warning := rate_warning(rate))]
 
 

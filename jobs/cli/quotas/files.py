@@ -79,7 +79,7 @@ def validate(
     records = read_quota_file(read_whole(file), str(file))
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
-    warnings = print_warnings(quota_warnings(_entities(records), _entities(in_force)) + _rate_warnings(records))
+    warnings = print_warnings(quota_warnings(_entities(records), _entities(in_force)) + rate_warnings(records))
     changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
     output.print(
         ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
@@ -122,7 +122,7 @@ def apply(
     entities = _entities(record for record in records if record.effective_at is None)
     at = log.now if moment is None else moment
     others = [change.entity for change in log.timeline.configured(at) if not scope(change.entity)]
-    print_warnings(quota_warnings(_entities(records), entities + others, of=entities) + _rate_warnings(records))
+    print_warnings(quota_warnings(_entities(records), entities + others, of=entities) + rate_warnings(records))
     steps = plan(records, log.timeline, at, scope)
     change_log(settings, log, steps, moment, comment, confirmation=confirmation, output=output)
 
@@ -238,7 +238,3 @@ def _parse_only(texts: list[str] | None) -> Scope:
 
 def _entities(records: Iterable[QuotaRecord]) -> list[QuotaEntity]:
     return list(dict.fromkeys(record.entity for record in records))
-
-
-def _rate_warnings(records: Iterable[QuotaRecord]) -> list[str]:
-    return rate_warnings((record.entity, record.controller_mutation_rate) for record in records)
