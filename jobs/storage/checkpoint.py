@@ -78,13 +78,10 @@ class Checkpoint:
 
     def started_at(self, files: ReadableFiles, batch: int) -> int | None:
         """Return the start time of a batch, epoch ms; None if its file is missing or damaged."""
-        moment = self._batch_metadata(files, batch).get("batchTimestampMs")
-        return moment if isinstance(moment, int) else None
-
-    def _batch_metadata(self, files: ReadableFiles, batch: int) -> dict[str, Any]:
-        """Return what Spark has stored of a batch next to its offsets; empty if it is missing or damaged."""
         lines = (files.read(f"{self.folder}/offsets/{batch}") or "").splitlines()
-        return (_last_object(lines[1]) if len(lines) > 1 else None) or {}
+        metadata = _last_object(lines[1]) if len(lines) > 1 else None  # Spark stores it next to the offsets
+        moment = (metadata or {}).get("batchTimestampMs")
+        return moment if isinstance(moment, int) else None
 
     def next_offset(self, files: ReadableFiles) -> dict[str, Any]:
         """Return the source offset at which the next batch starts, in Spark's format; empty before the first batch."""
