@@ -174,13 +174,11 @@ class _Peak:
             return
         second = timestamp // 1000
         if self._late_ms is not None and second not in self._seconds:
-            self._forget_before((timestamp - self._late_ms) // 1000)
+            final = (timestamp - self._late_ms) // 1000
+            while self._seconds and (oldest := next(iter(self._seconds))) < final:
+                del self._seconds[oldest]
         total = self._seconds[second] = self._seconds.get(second, 0) + admitted
         self.most = max(self.most, total)
-
-    def _forget_before(self, second: int) -> None:
-        while self._seconds and (oldest := next(iter(self._seconds))) < second:
-            del self._seconds[oldest]
 
 
 class _Throttled:
