@@ -58,7 +58,7 @@ _OTHER_NAMES = {
     "allow_http": "aws_allow_http",
     "virtual_hosted_style_request": "aws_virtual_hosted_style_request",
 }
-"""deltalake's names for S3 that it also has in other words. It takes them in capitals, too."""
+"""deltalake's names for S3, by which the programs look for them, by its other words. It takes capitals, too."""
 
 _S3_DEFAULTS = {"retry_timeout": "15s"}
 """By default, deltalake tries again for three minutes if S3 does not answer, which delays a stop. A try takes 30 s."""
@@ -108,11 +108,6 @@ def _check_lease(seconds: float) -> float:
     if 0 < seconds < _MIN_LEASE_SECONDS:
         raise ValueError(f"must be at least {_MIN_LEASE_SECONDS:.0f}, or 0 for the default")
     return seconds
-
-
-def _known_name(name: str) -> str:
-    """Return the name of deltalake's option for S3 by which the programs here look for it."""
-    return _OTHER_NAMES.get(name.lower(), name.lower())
 
 
 class StorageSettings(Section):
@@ -175,7 +170,8 @@ class StorageSettings(Section):
         more = {name: value.get_secret_value() for name, value in self.table_options.items()}
         if not self.is_s3:
             return options | more
-        return _S3_DEFAULTS | options | {_known_name(name): value for name, value in more.items()}
+        known = {_OTHER_NAMES.get(name.lower(), name.lower()): value for name, value in more.items()}
+        return _S3_DEFAULTS | options | known
 
     def _options(self) -> dict[str, str]:
         """Return the options, and what follows from an endpoint that is not Amazon's."""
