@@ -23,7 +23,7 @@ from jobs.progress import Tell, progress
 from quota.errors import BadInput, BadRecord
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.topic_admin import read_cluster
-from quota.observation.observer import Counts, Observer, TopicSizes, timed
+from quota.observation.observer import Counts, Observer, TimedRequest, TopicSizes
 from quota.planning.warnings import session_warnings
 from quota.records import codec
 from quota.records.record import EpochMs
@@ -91,7 +91,8 @@ def import_logs(
                 request = observer.observe(logged)
                 if request is not None:
                     users.add(request.user)
-                    out.write(codec.encode(timed(request, logged.received_at)) + b"\n")
+                    timed = TimedRequest(**msgspec.structs.asdict(request), timestamp=logged.received_at)
+                    out.write(codec.encode(timed) + b"\n")
             out.flush()
             return _summary(list(map(str, files)), logs, collection, observer.counts, session_warnings(users))
 

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from quota.errors import ErrorCode
 from quota.observation.request_log import LoggedRequest, LoggedTopic
 from quota.records.record import EpochMs
@@ -159,8 +157,3 @@ class Observer:
         counts.throttled_requests += observed.throttle_time_ms > 0
         counts.first_at = min(observed.at, observed.at if counts.first_at is None else counts.first_at)
         counts.last_at = max(observed.at, observed.at if counts.last_at is None else counts.last_at)
-
-
-def timed(request: MutationRequest, at: int) -> TimedRequest:
-    """Return a request as a line of a file."""
-    return TimedRequest(**msgspec.structs.asdict(request), timestamp=at)
