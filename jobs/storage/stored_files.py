@@ -37,11 +37,9 @@ class ReadableFiles(Protocol):
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if it does not exist."""
-        ...
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; empty if it does not exist."""
-        ...
 
 
 class Files(ReadableFiles, Protocol):
@@ -49,19 +47,15 @@ class Files(ReadableFiles, Protocol):
 
     def write(self, path: str, text: str) -> None:
         """Write or replace a file atomically."""
-        ...
 
     def create(self, path: str, text: str) -> bool:
         """Create a file, and return whether it did not exist; of several concurrent attempts one succeeds."""
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder and its content, if it exists."""
-        ...
 
     def close(self) -> None:
         """Close the connection."""
-        ...
 
 
 def numbered(files: ReadableFiles, folder: str) -> list[int]:
