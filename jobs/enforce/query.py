@@ -5,7 +5,6 @@ The first batches of a JVM and its workers take many times as long as later ones
 
 import json
 import logging
-import time
 from collections.abc import Mapping
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,9 +19,9 @@ from jobs.enforce.packing import pack_request
 from jobs.enforce.stages import EnforceConfig, decide_requests, resolve_requests
 from jobs.log_lines import QUERY_PROPERTY
 from jobs.query_names import ENFORCE
-from jobs.spark.failures import query_errors
+from jobs.spark.failures import query_errors, reason_in
 from jobs.spark.kafka_source import kafka_options, read_records, read_requests
-from jobs.spark.properties import PARTITIONS
+from jobs.spark.properties import CHECKPOINT_FILES, LOCAL_CHECKPOINTS, PARTITIONS
 from jobs.spark.queries import trigger
 from jobs.storage.files import DeploymentSession
 from jobs.storage.resumption import check_gaps, resume_checkpoint
@@ -49,11 +48,10 @@ _QUOTA_TIMEOUT_SECONDS = 60.0
 _COMPRESSION = {"kafka.compression.type": "zstd"}
 """The compression of answers, unless `[kafka.java]` has another, for a cluster or a reader that lacks the codec."""
 
-_CHANGES = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+"""Whether a batch writes its changes of the state; otherwise it writes a snapshot."""
 
 _WARMING = "warming"
-_WARMING_MS = 1000
-_MS_PER_ROW = 50
 _SHORT_POLL = {"kafkaConsumer.pollTimeoutMs": "5000"}
 """A standby that waits two minutes for a broker, Spark's default, would not see the lease meanwhile."""
 
@@ -131,7 +129,7 @@ def warm(session: DeploymentSession) -> float | None:
 
     The second batch is that of another query, which resumes from the first one's checkpoint, as a query does that takes
     over. The answers are dropped before the sink. The result is None if the batches cannot run, which the job survives,
-    and on a cluster, because the checkpoint is in a temporary folder of this machine.
+    and on a cluster, because the checkpoint is in a temporary folder of this machine. An exited JVM is an error.
     """
     spark = session.spark
     if not str(spark.sparkContext.master).startswith("local"):
@@ -139,27 +137,32 @@ def warm(session: DeploymentSession) -> float | None:
     jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Java
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, _WARMING)
     parent = jvm.java.lang.System.getProperty("java.io.tmpdir")  # removed with the JVM, if it is killed
-    changes = str(spark.conf.get(_CHANGES, "false"))
+    before = {name: spark.conf.get(name, None) for name in (_CHANGELOG, CHECKPOINT_FILES)}
     try:
+        spark.conf.set(CHECKPOINT_FILES, LOCAL_CHECKPOINTS)  # wherever the storage root is
         with TemporaryDirectory(prefix="warm-", dir=parent, ignore_cleanup_errors=True) as folder:
-            for written in ("false", changes):  # first a snapshot of the state, which the second query then reads
-                spark.conf.set(_CHANGES, written)
+            for changelog in (
+                "false",
+                before[_CHANGELOG] or "false",
+            ):  # the second query reads a snapshot
+                spark.conf.set(_CHANGELOG, changelog)
                 answers = _synthetic_answers(session)
                 query = _start(_WARMING, answers, session.settings, f"file://{folder}", {"availableNow": True})
                 query.awaitTermination()
             last = query.lastProgress
             return None if last is None else last["durationMs"]["triggerExecution"] / 1000
     except (PySparkException, Py4JError, MutationQuotaError) as error:
-        _log.debug("cannot warm Spark: %s", error)
+        _log.warning("Spark is not warm, so the first decisions will take longer: %s", reason_in(str(error)))
         return None
     finally:
-        spark.conf.set(_CHANGES, changes)
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def _synthetic_answers(session: DeploymentSession) -> DataFrame:
     """Plan the stages of `plan_answers` for synthetic records, and drop the answers.
 
-    The records have no timestamp of a broker, so they become dead letters before a quota or a callback sees them.
+    The records are no requests, so they become dead letters before a quota is looked up or a callback is called.
     Between the stages, requests of one bucket take their place.
     """
     quotas, config = _rules(session.settings)
@@ -187,13 +190,7 @@ def _synthetic_records(session: DeploymentSession) -> DataFrame:
         "key": F.lit("warm").cast("binary"),
         "value": F.lit("{}").cast("binary"),
     }
-    options = {
-        "rowsPerBatch": 1,
-        "numPartitions": 1,
-        "advanceMillisPerBatch": _MS_PER_ROW,
-        "startTimestamp": round(time.time() * 1000) - _WARMING_MS,
-    }
-    synthetic = spark.readStream.format("rate-micro-batch").options(**options).load()
+    synthetic = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=1, numPartitions=1).load()
     records = synthetic.select(*(values[name].alias(name) for name in RECORD.names))
     partitions = session.topics.ends(topic)
     firsts, ends = session.topics.offsets(partitions, EARLIEST), session.topics.offsets(partitions, stable=True)

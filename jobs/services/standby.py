@@ -48,7 +48,7 @@ class Standby:
         self.warm_since = 0.0
         """The time since which its Spark is warm [s since the epoch]; 0 if it is not."""
         self.answers: DataFrame | None = None
-        """The plan of the query, once its Spark is warm."""
+        """The plan of the query, once a round of batches has run."""
         self._endpoint = endpoint
         self._holder: Holder | None = None
         self._unreadable = ""
@@ -74,8 +74,9 @@ class Standby:
                     break
                 if not self.warm_since:  # the lease of a dead process may expire meanwhile
                     before, last = last, warm(session) or math.inf
-                    if last >= before * _SETTLED:
+                    if self.answers is None:
                         self.answers = plan_answers(session)
+                    if last >= before * _SETTLED:
                         self.warm_since = time.time()
                         _log.info("%s: ready to take over", self._active())
                 elif keep_warm.is_due():

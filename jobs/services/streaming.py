@@ -66,7 +66,7 @@ def run_enforce(
         while True:
             try:
                 with claimed_deployment(settings, ENFORCE, take_over=take_over, standby=standby) as session:
-                    if not standby.warm_since:
+                    if standby.answers is None:
                         warm(session)
                     _enforce(endpoint, session, answers=standby.answers)
             except LeaseLost as lost:

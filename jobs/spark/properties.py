@@ -36,11 +36,11 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTORS_JAVA_OPTIONS = "spark.executor.extraJavaOptions"
 
 # On a local disk this is as safe as the default, and ten times faster.
-_LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 # S3 has no renames: a file is written under its final name, and an incomplete upload is aborted.
 _S3_CHECKPOINTS = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
-_CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 
 _S3_ATTEMPTS = {
     "spark.hadoop.fs.s3a.attempts.maximum": "3",
@@ -119,9 +119,9 @@ def _derived(settings: Settings, service: str) -> dict[str, str]:
     if settings.logging.format == "json":
         properties[f"spark.executorEnv.{SERVICE_VARIABLE}"] = service
     if "://" not in settings.storage.root:
-        properties |= {_CHECKPOINT_FILES: _LOCAL_CHECKPOINTS, _FILES: _LOCAL_FILES}
+        properties |= {CHECKPOINT_FILES: LOCAL_CHECKPOINTS, _FILES: _LOCAL_FILES}
     if settings.storage.is_s3:
-        properties |= _S3_ATTEMPTS | _S3_SNAPSHOTS | {_CHECKPOINT_FILES: _S3_CHECKPOINTS}
+        properties |= _S3_ATTEMPTS | _S3_SNAPSHOTS | {CHECKPOINT_FILES: _S3_CHECKPOINTS}
     return properties
 
 

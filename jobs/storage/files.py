@@ -23,6 +23,8 @@ _CONFLICT = "Status Code: 409"
 _REFUSED = (".AWSUnsupportedFeatureException", ".AWSBadRequestException")
 """Hadoop's errors for the answers 405, 415 and 501, and for 400: those of stores that do not know a header."""
 _MISSING = ".FileNotFoundException"
+_REPLACED = "Status Code: 412"
+"""The answer of S3 to a read of a file that has been replaced since its size was asked for."""
 
 
 def open_files(spark: SparkSession, settings: Settings) -> Files:
@@ -59,6 +61,14 @@ class HadoopFiles:
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if it does not exist."""
+        try:
+            return self._text(path)
+        except Py4JJavaError as error:
+            if not (self._is_s3 and _REPLACED in str(error)):
+                raise
+        return self._text(path)  # the holder of a lease replaces its file, but not twice within seconds
+
+    def _text(self, path: str) -> str | None:
         try:
             stream = self._files.open(self._path(path))
         except Py4JJavaError as error:

@@ -9,6 +9,7 @@ from confluent_kafka import TopicPartition
 
 from jobs.audit.decisions import explain_decision
 from jobs.audit.query import start_audit
+from jobs.enforce import query
 from jobs.enforce.query import start_enforce, warm
 from jobs.storage.files import DeploymentSession
 from quota.errors import ClusterError, NotFound
@@ -61,7 +62,10 @@ def leave_open(settings):
     [("payload", lambda _: None), ("topic", lambda _: None), ("payload", delete_quotas), ("payload", leave_open)],
     ids=["", "by topic", "deleted", "transaction"],
 )
-def test_a_spark_is_warmed_by_requests_of_its_own_and_nothing_is_written(spark, deployment, identity, disturb):
+def test_a_spark_is_warmed_by_requests_of_its_own_and_nothing_is_written(
+    spark, deployment, monkeypatch, identity, disturb
+):
+    start = query._start  # noqa: SLF001 the queries of warming are not returned
     prepare_topics(deployment)
     deployment = with_sections(deployment, topics={"identity": identity})
     topics = deployment.topics
@@ -71,8 +75,15 @@ def test_a_spark_is_warmed_by_requests_of_its_own_and_nothing_is_written(spark, 
     session = DeploymentSession.on(spark, deployment)
     written = session.topics.ends(topics.quotas)
 
+    queries, changelog = [], spark.conf.get(query._CHANGELOG)  # noqa: SLF001 one name for the property
+    monkeypatch.setattr(query, "_start", lambda *given: queries.append(start(*given)) or queries[-1])
+
     assert warm(session) > 0
 
+    (first, second) = [each.lastProgress for each in queries]
+    assert (first["batchId"], second["batchId"]) == (0, 1)  # it has resumed
+    assert [each["stateOperators"][0]["numRowsTotal"] for each in (first, second)] == [1, 1]
+    assert spark.conf.get(query._CHANGELOG) == changelog  # noqa: SLF001
     assert session.topics.ends(topics.quotas) == written
     assert set(session.topics.offsets([(topics.decisions, 0), (topics.dead_letters, 0)]).values()) == {0}
     del kept  # the producer ends its transaction

@@ -5,6 +5,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 from unittest.mock import patch
 from urllib.request import Request, urlopen
 
@@ -14,6 +15,7 @@ from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 
 from jobs.buckets.store import capture_buckets, restore_buckets
+from jobs.enforce.query import warm
 from jobs.spark.session import HaltTimer
 from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
@@ -21,6 +23,7 @@ from jobs.storage.lease import Lease, LeaseError, LeaseWatch, hold_lease
 from jobs.storage.resumption import reset_checkpoint
 from jobs.storage.stored_files import stored_files
 from quota.errors import MutationQuotaError
+from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.settings import load_settings
 from tests.support.deployment import as_options
@@ -185,6 +188,29 @@ def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
         created = dict(zip("0123", pool.map(create, "0123"), strict=True))
     (winner,) = [text for text, succeeded in created.items() if succeeded]
     assert files.read("leases/a/1") == winner
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(s3_spark, in_s3, monkeypatch):
+    """The holder of a lease replaces its file at each renewal, and others read it."""
+    files, opened = open_files(s3_spark, in_s3), []
+
+    def replaced(path):
+        opened.append(real.open(path))
+        if len(opened) == 1:
+            files.write("leases/enforce/1", "after")
+        return opened[-1]
+
+    files.write("leases/enforce/1", "before the renewal")
+    real = files._files  # noqa: SLF001 the moment is between two requests of Hadoop
+    monkeypatch.setattr(files, "_files", SimpleNamespace(open=replaced, createFile=real.createFile, close=real.close))
+    assert files.read("leases/enforce/1") == "after"
+    assert len(opened) == 2
+    files.close()
+
+
+def test_spark_is_warmed_in_a_folder_of_this_machine(s3_spark, in_s3):
+    prepare_topics(in_s3)
+    assert warm(DeploymentSession.on(s3_spark, in_s3)) > 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from unittest.mock import Mock
 
 import pytest
@@ -105,6 +106,21 @@ def test_a_job_that_loses_its_lease_waits_for_it_again_and_takes_over_from_no_li
     assert caplog.messages == ["enforce has lost its lease to process 7 on node-3, and has stopped; it waits again"]
 
 
+@pytest.mark.parametrize("plan", [None, "the plan"], ids=["that was not warmed", "of a standby"])
+def test_spark_is_warmed_once_before_a_job_enforces_with_the_plan_of_its_standby(monkeypatch, plan):
+    @contextmanager
+    def claim(*_, standby, **__):
+        standby.answers = plan
+        yield "the session"
+
+    warm, enforce = Mock(), Mock()
+    for name, mock in (("claimed_deployment", claim), ("warm", warm), ("_enforce", enforce)):
+        monkeypatch.setattr(streaming, name, mock)
+    run_enforce(load_settings([], environment={}, with_default_file=False), once=False)
+    assert warm.call_count == (plan is None)
+    assert (enforce.call_args.args[1], enforce.call_args.kwargs) == ("the session", {"answers": plan})
+
+
 def test_a_job_of_spark_submit_that_loses_its_lease_ends_because_its_jvm_has_ended(monkeypatch):
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setattr(streaming, "claimed_deployment", Mock(side_effect=[LeaseLost("it is lost"), StoppedStandby]))
@@ -114,10 +130,10 @@ def test_a_job_of_spark_submit_that_loses_its_lease_ends_because_its_jvm_has_end
 
 def test_enforce_starts_before_the_audit_and_stops_if_the_audit_cannot_start(monkeypatch):
     order, enforcing = [], Mock(isActive=False)
-    monkeypatch.setattr(streaming, "start_enforce", lambda _, **__: order.append("enforce") or enforcing)
+    monkeypatch.setattr(streaming, "start_enforce", lambda _, answers: order.append(answers) or enforcing)
     monkeypatch.setattr(streaming, "start_audit", Mock(side_effect=MutationQuotaError("no table")))
     monkeypatch.setattr(streaming, "stop_after_batch", order.append)
     session = Mock(settings=load_settings(["enforce.with_audit=true"], environment={}))
     with pytest.raises(MutationQuotaError, match="no table"):
-        start_queries(session, Counter())
-    assert order == ["enforce", [enforcing]]
+        start_queries(session, Counter(), "the plan")
+    assert order == ["the plan", [enforcing]]
