@@ -59,8 +59,8 @@ def leave_open(settings):
 
 @pytest.mark.parametrize(
     ("identity", "disturb"),
-    [("payload", lambda _: None), ("topic", lambda _: None), ("payload", delete_quotas), ("payload", leave_open)],
-    ids=["", "by topic", "deleted", "transaction"],
+    [("topic", lambda _: None), ("payload", delete_quotas), ("payload", leave_open)],
+    ids=["by topic", "deleted", "transaction"],
 )
 def test_a_spark_is_warmed_by_requests_of_its_own_and_nothing_is_written(
     spark, deployment, monkeypatch, identity, disturb

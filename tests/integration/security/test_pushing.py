@@ -78,7 +78,7 @@ def test_publishing_a_cluster_requires_permission_to_describe_all_of_its_topics(
     done = cluster.command("publisher", "callback", "publish-metadata")
     assert (done.returncode, done.stderr) == (0, "")
     partitions = sum(len(topic.partitions) for topic in topics.values())
-    assert done.stdout.startswith(f"Published {len(topics)} topics with {partitions} partitions, ")
+    assert done.stdout.startswith(f"Published {len(topics):,} topics with {partitions:,} partitions, ")
 
 
 def with_consumer_offsets(admin):
