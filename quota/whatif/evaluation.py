@@ -110,8 +110,7 @@ class _Replay:
         """Decide a request again; the bucket before it is the recorded one, since only answers are compared."""
         resolution = self._candidate.resolve(recorded)
         bucket = resolution.tags if resolution.limit else (recorded.user, recorded.client_id)
-        record = Record(recorded.source, recorded.timestamp, None)
-        resolved = ResolvedRequest(record, recorded.request, resolution)
+        resolved = resolved_to(recorded, resolution)
         if bucket not in self._states:
             self._states[bucket] = self._candidate.first_state(recorded, resolution)
         self._states[bucket], decision = decide(self._states[bucket], resolved, self._candidate.algorithm)
@@ -136,3 +135,8 @@ class _Differences:
     def result(self, decisions: int) -> Replay:
         examples = sorted(self._first.values(), key=lambda difference: difference.decision_id)
         return Replay(decisions, self._count, examples[:_MAX_EXAMPLES])
+
+
+def resolved_to(decision: Decision, resolution: Resolution) -> ResolvedRequest:
+    """Return a decision's request with this quota."""
+    return ResolvedRequest(Record(decision.source, decision.timestamp, None), decision.request, resolution)

@@ -12,11 +12,9 @@ from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records.levels import ResolvedRequest
 from quota.records.quota_log import Window
-from quota.records.record import Record
 from quota.whatif.effects import Effect, EffectCounts, Period
-from quota.whatif.evaluation import Candidate, evaluate
+from quota.whatif.evaluation import Candidate, evaluate, resolved_to
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, START, decide_all, resolved
 from tests.support.factories import request_after as at
@@ -36,10 +34,6 @@ def decided_again(requests, by):
     for request in requests:
         state, decision = decide(state, request, by)
         yield decision
-
-
-def resolved_to(decision, resolution):
-    return ResolvedRequest(Record(decision.source, decision.timestamp, None), decision.request, resolution)
 
 
 def test_a_different_decision_is_named_with_its_fields():
