@@ -140,13 +140,11 @@ def warm(session: DeploymentSession) -> float | None:
     before = {name: spark.conf.get(name, None) for name in (_CHANGELOG, CHECKPOINT_FILES)}
     try:
         spark.conf.set(CHECKPOINT_FILES, LOCAL_CHECKPOINTS)  # wherever the storage root is
+        answers = _synthetic_answers(session)
         with TemporaryDirectory(prefix="warm-", dir=parent, ignore_cleanup_errors=True) as folder:
-            for changelog in (
-                "false",
-                before[_CHANGELOG] or "false",
-            ):  # the second query reads a snapshot
+            # The first query writes a snapshot of the state, which the second one reads.
+            for changelog in ("false", before[_CHANGELOG] or "false"):
                 spark.conf.set(_CHANGELOG, changelog)
-                answers = _synthetic_answers(session)
                 query = _start(_WARMING, answers, session.settings, f"file://{folder}", {"availableNow": True})
                 query.awaitTermination()
             last = query.lastProgress

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 
 from jobs.buckets.store import capture_buckets, restore_buckets
 from jobs.enforce.query import warm
+from jobs.spark.properties import CHECKPOINT_FILES
 from jobs.spark.session import HaltTimer
 from jobs.storage.files import DeploymentSession, open_files
 from jobs.storage.holder import Holder
@@ -34,8 +35,6 @@ from tests.support.programs import run
 from tests.support.rows import kafka_rows
 from tests.support.s3 import BUCKET, CREDENTIALS, s3_server
 from tests.support.tables import DAY, audit_records, read_table
-
-CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 @pytest.fixture(scope="module")
